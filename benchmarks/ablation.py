@@ -14,9 +14,9 @@ from pathlib import Path
 from unittest import mock
 
 from sparcets.core.settings import ExplainerConfig
+from sparcets.methods.own.ensemble import Selector
 from sparcets.methods.own.explainer import Explainer
 from sparcets.methods.own.model import FittedModel
-from sparcets.methods.own.selector import Selector
 from sparcets_paper.benchmark.cell import RunContext, run_cell
 from sparcets_paper.benchmark.plan import Cell
 from sparcets_paper.benchmark.store import ResultStore

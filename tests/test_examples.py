@@ -50,8 +50,7 @@ def test_an_example_runs_in_a_small_form(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))  # nothing but what everyone has
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    for distil in (surrogate.distill, surrogate.distill_numbers):  # of black boxes: less exact, and quick
-        monkeypatch.setitem(distil.__kwdefaults__, "steps", 40)
+    monkeypatch.setitem(surrogate.distill.__kwdefaults__, "steps", 40)  # of black boxes: less exact, and quick
     small = MADE["small"](source(name))
     assert small != source(name) and "# in the tests:" not in small
     exec(compile(small, f"{name}.py", "exec"), {"__name__": "__main__"})

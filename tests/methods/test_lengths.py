@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.core.series import Series
 from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
-from sparcets.methods.own.family import FEATURES, FamilyClassifier
+from sparcets.methods.own.family import FEATURES, Family
 from sparcets.methods.own.generator import Critic, GatedGenerator, window_mean
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.show.report import settings_section
@@ -94,9 +95,8 @@ def test_the_sparsity_term_counts_true_steps_only():
 
 @pytest.mark.parametrize("family", list(FEATURES))
 def test_families_learn_and_predict_series_of_any_length(family):
-    x, noisy = torch.tensor(PADDED), torch.tensor(np.where(PADDED == 0, np.float32(50), PADDED))
-    fit = FamilyClassifier.fit_judge
-    judge, again = (fit(family, given, Y, 3, 0, lengths=N) for given in (x, noisy))
+    x, noisy = torch.tensor(PADDED), np.where(PADDED == 0, np.float32(50), PADDED)
+    judge, again = (Family.fit(family, Series(given, N), Y, 3, 0, judges=True) for given in (PADDED, noisy))
     assert judge.accuracy > 0.8
     for n in (20, 13):
         some = np.flatnonzero(n == N)
@@ -128,18 +128,18 @@ def test_features_of_the_whole_length_are_those_of_series_without_padding():
 
 
 def test_prototypes_are_resampled_to_the_length_of_the_query():
-    prototypes = Prototypes(PADDED, Y, N).at_length(10)
-    assert prototypes.series.shape == (90, 10, 4) and prototypes.lengths is None
-    np.testing.assert_array_equal(prototypes.series[:, 0], PADDED[:, 0])
-    np.testing.assert_allclose(prototypes.series[:, -1], PADDED[np.arange(90), N - 1], atol=1e-6)
-    alone = Prototypes(X, Y)
+    prototypes = Prototypes(Series(PADDED, N), Y).at_length(10)
+    assert prototypes.series.values.shape == (90, 10, 4) and prototypes.series.lengths is None
+    np.testing.assert_array_equal(prototypes.series.values[:, 0], PADDED[:, 0])
+    np.testing.assert_allclose(prototypes.series.values[:, -1], PADDED[np.arange(90), N - 1], atol=1e-6)
+    alone = Prototypes(Series(X), Y)
     assert alone.at_length(STEPS) is alone
 
 
 def test_perturbed_series_keep_the_length_of_their_parents():
     parents = np.arange(80)
     noisy = np.where(PADDED == 0, np.float32(50), PADDED)
-    made, again = (surrogate.perturb(given, parents, np.random.default_rng(0), N) for given in (PADDED, noisy))
+    made, again = (surrogate.perturb(Series(given, N), parents, np.random.default_rng(0)) for given in (PADDED, noisy))
     assert np.array_equal(made, again)
     outside = np.arange(STEPS) >= N[parents, None]
     assert not made[outside].any() and np.abs(made).max() < 10

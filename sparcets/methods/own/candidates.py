@@ -7,9 +7,8 @@ import torch
 from torch import Tensor
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
-from sparcets.methods.own.ensemble import Ensemble
+from sparcets.methods.own.ensemble import Belief, Ensemble
 from sparcets.methods.own.generator import WINDOW_DIVISOR, window_mean
-from sparcets.methods.own.selector import Belief
 from sparcets.methods.request import Answers, Request
 from sparcets.models.base import Classifier
 

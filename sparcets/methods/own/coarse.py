@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -18,22 +18,20 @@ from torch import Tensor
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.seeding import spawn
-from sparcets.core.series import fill_gaps
+from sparcets.core.series import Series
 from sparcets.methods.evidence import PlausibilityReference
-from sparcets.methods.goal import regressor_of
 from sparcets.methods.own.candidates import VALID, FoundAnswers
 from sparcets.methods.own.curve import measure_curve
+from sparcets.methods.own.ensemble import standardised
 from sparcets.methods.own.grid import Grid, LongSeries
-from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.model import FittedModel, real_series
 from sparcets.methods.own.operating_point import OperatingPoint
 from sparcets.methods.own.prototypes import NEAREST, Prototypes
-from sparcets.methods.own.regression import NumberModel, choose_prototypes, choose_references
 from sparcets.methods.own.search import answer
 from sparcets.methods.own.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
-from sparcets.methods.own.surrogate import distill, distill_numbers
+from sparcets.methods.own.surrogate import distill
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier, Model, Regressor
-from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.models.views import at_length
 
 if TYPE_CHECKING:
@@ -54,109 +52,105 @@ class Lifting:
     ----------
     grid
         Where the averages are taken.
-    whole, lengths
-        Series (batch, time, features) to take details from, and their true lengths, or None.
+    whole
+        Series to take details from.
     request
         The request of these series, if they are queries: whatever is made of them keeps its limits.
     """
 
-    def __init__(
-        self, grid: Grid, whole: FloatArray, lengths: IntArray | None = None, *, request: Request | None = None
-    ) -> None:
-        self.grid, self.whole, self.lengths, self._request = grid, whole, lengths, request
-        self.averages = grid.average(whole, lengths)
+    def __init__(self, grid: Grid, whole: Series, *, request: Request | None = None) -> None:
+        self.grid, self.whole, self._request = grid, whole, request
+        self.averages = grid.average(whole)
 
     def lift(self, averages: FloatArray) -> FloatArray:
         """Return whole series (batch, time, features) with these averages (batch, points, features)."""
-        return self._lift(averages, self._nearest(averages, None))
+        return self._lift(averages, self._nearest(Series(averages)))
 
-    def ask(self, model: Model, averages: FloatArray, points: IntArray | None) -> FloatArray:
-        """Return what a model predicts for whole series with these averages, of as many points (batch,), or of all."""
-        size = max(1, MAX_ENTRIES // self.whole[0].size)
-        rows, said = self._nearest(averages, points), []
+    def ask(self, model: Model, averages: Series) -> FloatArray:
+        """Return what a model predicts for whole series with these averages."""
+        size = max(1, MAX_ENTRIES // self.whole.values[0].size)
+        rows, said = self._nearest(averages), []
         for start in range(0, len(averages), size):
             part = rows[start : start + size]
-            steps = None if self.lengths is None else self.lengths[part]
-            said.append(model.outputs_unchecked(self._lift(averages[start : start + size], part), steps))
+            made = self._lift(averages.values[start : start + size], part)
+            said.append(model.outputs_unchecked(made, self.whole[part].lengths))
         return np.concatenate(said)
 
     def _lift(self, averages: FloatArray, rows: IntArray) -> FloatArray:
         """Return the series of some rows with other averages."""
-        lengths = None if self.lengths is None else self.lengths[rows]
-        made = self.grid.lift(self.whole[rows], self.averages[rows], averages, lengths)
+        made = self.grid.lift(self.whole[rows], self.averages.values[rows], averages)
         return made if self._request is None else self._request.apply_limits(made, rows)
 
-    def _nearest(self, averages: FloatArray, points: IntArray | None) -> IntArray:
+    def _nearest(self, averages: Series) -> IntArray:
         """Return the row of the series with the nearest averages, in standard deviations of each feature (batch,).
 
-        Of padded ones, it is a series with as many points (batch,); None: with all points of the grid.
+        It is a series with as many points.
         """
         if len(self.whole) == 1:
             return np.zeros(len(averages), dtype=np.int64)
-        scale = np.nanstd(self.averages, (0, 1), dtype=np.float64)
+        own = self.averages.values
+        scale = np.nanstd(own, (0, 1), dtype=np.float64)
         wanted, known = (
             np.nan_to_num(X / np.where(scale > 0, scale, 1.0)).reshape(len(X), -1).astype(np.float64)
-            for X in (averages - self.averages[0], self.averages - self.averages[0])
+            for X in (averages.values - own[0], own - own[0])
         )
         distance = (known**2).sum(1) - 2 * wanted @ known.T  # without what is the same for all
-        own = self.grid.points(self.lengths)
-        if own is not None:
-            as_many = own == (self.grid.n_points if points is None else points[:, None])
-            distance = np.where(as_many, distance, np.inf)
-        return np.asarray(distance.argmin(1), dtype=np.int64)
+        as_many = self.averages.steps == averages.steps[:, None]
+        return np.asarray(np.where(as_many, distance, np.inf).argmin(1), dtype=np.int64)
 
 
-class GridView(Classifier):
-    """The user's classifier as one of averages: it predicts whole series that have them.
+class _GridView(Model):
+    """The user's model as one of averages: it predicts whole series that have them.
 
     Parameters
     ----------
-    classifier
+    model
         Predicts whole series.
     lifting
         From averages to whole series.
+    surrogate
+        A network of averages, whose gradients the view has; None for a view without any.
     """
 
-    def __init__(self, classifier: Classifier, lifting: Lifting) -> None:
-        self.classifier, self.lifting = classifier, lifting
-        self.n_features, self.n_steps = classifier.n_features, lifting.grid.n_points
-        self.named, self._class_names = classifier.named, classifier.class_names
-        self.missing, self.side = classifier.missing, classifier.side
+    def __init__(self, model: Any, lifting: Lifting, surrogate: Any = None) -> None:
+        self.model, self.lifting, self.surrogate = model, lifting, surrogate
+        self.n_features, self.n_steps = model.n_features, lifting.grid.n_points
+        self.missing, self.side, self.differentiable = model.missing, model.side, surrogate is not None
 
     @property
     def name(self) -> str:
         """Name of the model in messages."""
-        return self.classifier.name
-
-    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        return self.lifting.ask(self.classifier, X, lengths)
-
-
-class DistilledView(GridView):
-    """A view with gradients, those of a surrogate; its predictions remain those of the user's classifier.
-
-    Parameters
-    ----------
-    view
-        Predicts.
-    surrogate
-        A network of averages.
-    """
-
-    differentiable = True
-
-    def __init__(self, view: GridView, surrogate: TorchClassifier) -> None:
-        super().__init__(view.classifier, view.lifting)
-        self.surrogate = surrogate
+        return str(self.model.name)
 
     @property
     def device(self) -> torch.device:
         """Device of the surrogate."""
-        return self.surrogate.device
+        return torch.device(self.surrogate.device)
+
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
+        return self.lifting.ask(self.model, Series(X, lengths))
+
+
+class GridView(_GridView, Classifier):
+    """A view of a classifier."""
+
+    def __init__(self, model: Classifier, lifting: Lifting, surrogate: Any = None) -> None:
+        super().__init__(model, lifting, surrogate)
+        self.named, self._class_names = model.named, model.class_names
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of averages by the surrogate."""
-        return self.surrogate.log_proba(x, lengths)
+        log_proba: Tensor = self.surrogate.log_proba(x, lengths)
+        return log_proba
+
+
+class GridRegressor(_GridView, Regressor):
+    """A view of a regressor."""
+
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the numbers (batch, outputs) of averages by the surrogate."""
+        numbers: Tensor = self.surrogate.numbers(x, lengths)
+        return numbers
 
 
 def answer_long(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:
@@ -165,7 +159,7 @@ def answer_long(request: Request, model: FittedModel, classifier: Classifier, po
     found = FoundAnswers(request, classifier, long.judging(model.ensemble))
     for row in range(len(request)):
         one = request.select(np.array([row]))
-        lifting = Lifting(long.grid, one.X, request=one)
+        lifting = Lifting(long.grid, one.series, request=one)
         answers = answer(long.request(one), model, GridView(classifier, lifting), point)
         for status in np.unique(answers.status):
             made = lifting.lift(answers.counterfactual[answers.status == status])
@@ -179,13 +173,12 @@ def measure_long_curve(
     request: Request, made: FloatArray, model: FittedModel, classifier: Classifier, point: OperatingPoint
 ) -> Mapping[str, FloatArray]:
     """Return the curves of long answers, measured on their averages; see :func:`measure_curve`."""
-    curves, n_steps = [], request.X.shape[1]
-    for row in range(len(request)):
-        n = n_steps if request.lengths is None else int(request.lengths[row])
+    curves, n_steps = [], request.series.n_steps
+    for row, n in enumerate(request.series.steps.tolist()):
         one, own = request.cut(np.array([row]), n), model.at_length(n)
         long = _long(own)
-        view = GridView(at_length(classifier, n, n_steps), Lifting(long.grid, one.X, request=one))
-        averages = long.grid.average(made[row : row + 1, :n])
+        view = GridView(at_length(classifier, n, n_steps), Lifting(long.grid, one.series, request=one))
+        averages = long.grid.average(Series(made[row : row + 1, :n])).values
         curves.append(measure_curve(long.request(one), averages, own, view, point))
     return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
 
@@ -201,8 +194,8 @@ def _copy_neighbours(found: FoundAnswers, long: LongSeries) -> None:
     request, ensemble = found.request, found.ensemble
     if not len(found.missing()):
         return
-    measured = fill_gaps(request.info.scaler.transform(request.X), otherwise=0.0)
-    x = torch.as_tensor(measured.astype(np.float32), device=ensemble.device)
+    measured = standardised(request.series, request.info.scaler, gaps=True).values
+    x = torch.as_tensor(measured, device=ensemble.device)
     prototypes = long.prototypes.at_length(request.X.shape[1])
     nearest = prototypes.nearest(x, request.target, NEAREST)
     for rank in range(NEAREST):
@@ -259,58 +252,6 @@ SURROGATE_STEPS = 500
 SEED = "whole series"  # name in the seeds
 
 
-class GridRegressor(Regressor):
-    """The user's regressor as one of averages: it predicts whole series that have them.
-
-    Parameters
-    ----------
-    regressor
-        Predicts whole series.
-    lifting
-        From averages to whole series.
-    """
-
-    def __init__(self, regressor: Regressor, lifting: Lifting) -> None:
-        self.regressor, self.lifting = regressor, lifting
-        self.n_features, self.n_steps = regressor.n_features, lifting.grid.n_points
-        self.missing, self.side = regressor.missing, regressor.side
-
-    @property
-    def name(self) -> str:
-        """Name of the model in messages."""
-        return self.regressor.name
-
-    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
-        return self.lifting.ask(self.regressor, X, lengths)
-
-
-class DistilledRegressor(GridRegressor):
-    """A view with gradients, those of a surrogate; its predictions remain those of the user's regressor.
-
-    Parameters
-    ----------
-    view
-        Predicts.
-    surrogate
-        A network of averages.
-    """
-
-    differentiable = True
-
-    def __init__(self, view: GridRegressor, surrogate: TorchRegressor) -> None:
-        super().__init__(view.regressor, view.lifting)
-        self.surrogate = surrogate
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the surrogate."""
-        return self.surrogate.device
-
-    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the numbers (batch, outputs) of averages by the surrogate."""
-        return self.surrogate.numbers(x, lengths)
-
-
 def fit_long(explainer: Explainer, job: FitJob) -> None:
     """Fit an explainer to long series, by their averages.
 
@@ -321,80 +262,40 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
     job
         The fit.
     """
-    if job.numbers is None:
-        inner, explainer._model = _fit_averages(explainer, job)
-    else:
-        inner, explainer._number_model = _fit_number_averages(explainer, job)
-    explainer.history_, explainer.trade_off_ = inner.history_, inner.trade_off_
-    explainer.silent_features_ = inner.silent_features_
-
-
-def _fit_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, FittedModel]:
-    """Fit an explainer of averages; return it, and the model for whole series."""
-    grid, classifier, config = Grid.of(_longest(job)), explainer.classifier, explainer.config
-    coarse, view = grid.job(job), GridView(classifier, Lifting(grid, job.X, job.lengths))
+    grid, config, seed = Grid.of(int(job.series.steps.max())), explainer.config, spawn(explainer.config.seed, SEED)
+    user: Any = explainer.classifier
+    averages, lifting = grid.job(job), Lifting(grid, job.series)
+    view: Any = GridRegressor if isinstance(user, Regressor) else GridView
     surrogate = distill(
-        view,
-        coarse.X,
-        lengths=coarse.lengths,
+        view(user, lifting),
+        averages.series,
         subjects=job.subjects,
         class_names=job.info.class_names,
-        seed=spawn(config.seed, SEED),
-        device=config.device,
-        progress=job.progress,
-        config=SURROGATE_CONFIG,
-        steps=SURROGATE_STEPS,
-    )
-    inner = type(explainer)(DistilledView(view, surrogate), config, domain_losses=explainer.domain_losses)
-    inner._fit(coarse)
-    model = inner._fitted_model()
-    prototypes = Prototypes.choose(job, classifier, spawn(config.seed, SEED))
-    whole = replace(
-        model,
-        ensemble=replace(model.ensemble, explained=surrogate),
-        reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
-        long=LongSeries(grid, coarse.info.scaler, prototypes),
-    )
-    return inner, whole
-
-
-def _longest(job: FitJob) -> int:
-    """Return the number of steps of the longest training series."""
-    return job.info.n_steps if job.lengths is None else int(job.lengths.max())
-
-
-def _fit_number_averages(explainer: Explainer, job: FitJob) -> tuple[Explainer, NumberModel]:
-    """Fit an explainer of averages to a regressor; return it, and the model for whole series."""
-    grid, regressor, config = Grid.of(_longest(job)), regressor_of(explainer), explainer.config
-    averages, seed = grid.job(job), spawn(config.seed, SEED)
-    view = GridRegressor(regressor, Lifting(grid, job.X, job.lengths))
-    surrogate = distill_numbers(
-        view,
-        averages.X,
-        lengths=averages.lengths,
-        subjects=job.subjects,
         seed=seed,
         device=config.device,
         progress=job.progress,
         config=SURROGATE_CONFIG,
         steps=SURROGATE_STEPS,
     )
-    inner = type(explainer)(DistilledRegressor(view, surrogate), config)
+    inner = type(explainer)(view(user, lifting, surrogate), config, domain_losses=explainer.domain_losses)
     inner._fit(averages)
-    model = inner._number_model
-    assert model is not None
-    assert job.numbers is not None
-    both = np.stack([job.numbers, regressor.outputs_unchecked(job.X, job.lengths)])
-    rows, references = choose_prototypes(job, seed), choose_references(job.numbers)
-    series = job.info.scaler.transform(job.X[rows]).astype(np.float32)
-    series = fill_gaps(series, lengths=job.steps(rows), otherwise=0.0)
-    prototypes = Prototypes(series, np.zeros(len(rows), dtype=np.int64), job.steps(rows))
-    whole = replace(
-        model,
-        explained=surrogate,
-        reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths, rows=references),
-        reference_numbers=both[:, references],
-        long=LongSeries(grid, averages.info.scaler, prototypes),
-        long_numbers=both[:, rows],
-    )
-    return inner, whole
+    explainer.history_, explainer.trade_off_ = inner.history_, inner.trade_off_
+    explainer.silent_features_ = inner.silent_features_
+    if inner._number_model is not None:
+        whole = real_series(job, user, seed)
+        explainer._number_model = replace(
+            inner._number_model,
+            members=replace(inner._number_model.members, explained=surrogate),
+            reference=whole["reference"],
+            reference_numbers=whole["reference_numbers"],
+            long=LongSeries(grid, averages.info.scaler, whole["prototypes"]),
+            long_numbers=whole["prototype_numbers"],
+        )
+    else:
+        model = inner._fitted_model()
+        explainer._model = replace(
+            model,
+            ensemble=replace(model.ensemble, explained=cast("Classifier", surrogate)),
+            reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
+            long=LongSeries(grid, averages.info.scaler, Prototypes.choose(job, user, seed)),
+        )

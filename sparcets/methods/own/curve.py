@@ -13,7 +13,7 @@ from sparcets.core.arrays import FloatArray, IntArray, differs
 from sparcets.core.outcome import is_within
 from sparcets.core.series import rows_by_length
 from sparcets.methods.own.candidates import keep_first, rank_changes
-from sparcets.methods.own.model import CPU_BATCH, FittedModel
+from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel
 from sparcets.methods.own.operating_point import (
     NO_POINT,
     OperatingPoint,
@@ -21,7 +21,6 @@ from sparcets.methods.own.operating_point import (
     held_out_request,
     measure_point,
 )
-from sparcets.methods.own.regression import NumberModel
 from sparcets.methods.own.search import SEARCH_BATCH, Search
 from sparcets.methods.request import FitJob, Request
 from sparcets.models.base import Classifier, Regressor
@@ -48,8 +47,9 @@ def measure_search(model: FittedModel, classifier: Classifier, request: Request)
     entries = request.n_free()
     if request.lengths is not None:
         parts = []
-        for n, rows in rows_by_length(request.lengths):
-            own = model.at_length(n), at_length(classifier, n, request.X.shape[1])
+        for rows, part in request.series.by_length():
+            n = part.n_steps
+            own = model.at_length(n), at_length(classifier, n, request.series.n_steps)
             parts.append((len(rows), int(entries[rows].sum()), measure_search(*own, request.cut(rows, n))))
         return average_points(parts)
     points, rows = [], np.arange(len(request))

@@ -8,7 +8,7 @@ chooses between answers. Evaluation uses classifiers of its own, so that none is
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,17 +22,16 @@ from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.info import Scaler
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import rows_by_length
-from sparcets.core.settings import ClassifierConfig, ExplainerConfig, Rule
+from sparcets.core.series import Series
+from sparcets.core.settings import ClassifierConfig, ExplainerConfig
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
-from sparcets.methods.own.family import FamilyClassifier, FamilyWithin, choose_series
-from sparcets.methods.own.selector import NEURAL, Belief, Selector
+from sparcets.methods.own.family import Family, FamilyWithin, by_length, choose_series
 from sparcets.methods.own.surrogate import distill
-from sparcets.methods.request import FitJob
-from sparcets.models.base import Classifier
-from sparcets.models.network import TorchClassifier
+from sparcets.methods.request import FitJob, pause
+from sparcets.models.base import Classifier, Model
+from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.models.views import at_length
-from sparcets.training.device import resolve_device, threads_for, with_double_precision
+from sparcets.training.device import one_thread_each, resolve_device, threads_for, with_double_precision
 from sparcets.training.networks import fill_gaps
 
 log = logging.getLogger(__name__)
@@ -45,6 +44,150 @@ MAX_LEVEL = 0.9  # probability of the target above which a member is convinced, 
 LEVEL_SERIES = 400  # real series that the levels are measured on
 # Many epochs, since the patience grows with them: the validation error of few series is noisy.
 NETWORK_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=64, lr=2e-3, epochs=400, patience=200)
+
+
+NEURAL = "neural"
+# Lead of the target over every other class that an answer should have in each family. A linear model is rarely in
+# doubt: a small lead says less there than the same one among the votes of trees.
+LEAD, LEADS = 0.1, {"convolutions": 0.6}
+ASKED = {"cpu": 16, "cuda": 4096}  # series per pass; on a CPU, as many as fit into its caches
+ELSEWHERE = "convolutions"  # the family that is asked on another core of a CPU: few large operations, beside many small
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What the families say of some series.
+
+    Attributes
+    ----------
+    support
+        Share of each family's classifiers that predict the target (batch, families).
+    margin
+        Probability of the target minus that of the next class, averaged over each family's classifiers (batch,
+        families).
+    lead
+        Margin that each family should have (families,).
+    """
+
+    support: Tensor
+    margin: Tensor
+    lead: Tensor
+
+    @property
+    def believed(self) -> Tensor:
+        """Whether the majority of every family predicts the target (batch,); True without families."""
+        return (self.support > 0.5).all(1)
+
+    @property
+    def convincing(self) -> Tensor:
+        """Whether it is believed with a lead (batch,), so that it is believed by other judges too."""
+        return self.believed & (self.margin >= self.lead).all(1)
+
+    @classmethod
+    def join(cls, parts: Sequence[Belief]) -> Belief:
+        """Return what is said of the series of all parts, one after the other."""
+        return cls(torch.cat([p.support for p in parts]), torch.cat([p.margin for p in parts]), parts[0].lead)
+
+    def select(self, rows: Tensor) -> Belief:
+        """Return what is said of some of the series, by a mask or indices."""
+        return Belief(self.support[rows], self.margin[rows], self.lead)
+
+    @property
+    def n_believing(self) -> Tensor:
+        """Number of families whose majority predicts the target (batch,)."""
+        return (self.support > 0.5).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Selector:
+    """Networks and classifiers of other families, with other seeds than those that answers are optimised against.
+
+    Attributes
+    ----------
+    networks
+        Classifiers of the neural family; may be empty.
+    judges
+        Classifiers of the other families, those of one family next to each other.
+    gaps
+        Whether entries of the series may be missing (NaN).
+    larger_leads
+        Families whose lead has to be larger than usual, and how large.
+    """
+
+    networks: Sequence[Classifier]
+    judges: Sequence[Family | FamilyWithin]
+    gaps: bool = False
+    larger_leads: Mapping[str, float] = field(default_factory=LEADS.copy)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Names of the families, in the order of the columns of a belief."""
+        return ((NEURAL,) if self.networks else ()) + tuple(dict.fromkeys(judge.family for judge in self.judges))
+
+    def at_length(self, n_steps: int, of: int) -> Selector:
+        """Return the same classifiers for series of ``n_steps`` steps instead of ones padded to ``of``."""
+        return replace(self, judges=[judge.at_length(n_steps, of) for judge in self.judges])
+
+    def leads(self, x: Tensor) -> Tensor:
+        """Return the margin that each family should have (families,), on the device of some series."""
+        return x.new_tensor([self.larger_leads.get(name, LEAD) for name in self.families])
+
+    def ask(self, x: Tensor, raw: Tensor, target: Tensor) -> Belief:
+        """Return what all families say.
+
+        Parameters
+        ----------
+        x, raw
+            Series (batch, time, features), standardised and in the data's own units.
+        target
+            Target classes (batch,).
+        """
+        if not self.families:
+            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0), self.leads(x))
+        names = list(self.families)
+        gains = ELSEWHERE in names and not x.is_cuda and len(x) > ASKED["cpu"]
+        elsewhere = names.pop(names.index(ELSEWHERE)) if gains else None
+        with one_thread_each(n_workers=1) as worker:
+            other = None if elsewhere is None else worker.submit(self.ask_family, elsewhere, x, raw, target)
+            said = {name: self.ask_family(name, x, raw, target) for name in names}
+            if elsewhere is not None and other is not None:
+                said[elsewhere] = other.result()
+        support, margin = (torch.stack(column, dim=1) for column in zip(*(said[f] for f in self.families), strict=True))
+        return Belief(support, margin, self.leads(x))
+
+    @torch.no_grad()
+    def ask_family(self, name: str, x: Tensor, raw: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """Return support and margin by one family (batch,); see :meth:`ask`."""
+        if not len(x):
+            return x.new_zeros(0), x.new_zeros(0)
+        judges = [judge for judge in self.judges if judge.family == name]
+
+        def ask_part(rows: slice) -> Tensor:
+            pause()
+            if name == NEURAL:
+                return torch.stack([log_proba_of(net, raw[rows]).exp() for net in self.networks])
+            measured = fill_gaps(x[rows], otherwise=0.0) if self.gaps else x[rows]
+            return torch.cat([judge.votes(measured) for judge in judges])
+
+        parts = range(0, len(x), ASKED[x.device.type])
+        votes = [ask_part(slice(start, start + ASKED[x.device.type])) for start in parts]
+        return _agreement(torch.cat(votes, dim=1), target)
+
+
+def _agreement(votes: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the share of voters for the target, and the margin of their mean, of votes (voters, batch, classes)."""
+    support = (votes.argmax(2) == target).float().mean(0)
+    mean = votes.mean(0)
+    own = mean.gather(1, target[:, None])
+    next_best = mean.scatter(1, target[:, None], -torch.inf).amax(1)
+    return support, own[:, 0] - next_best
+
+
+def log_proba_of(net: Classifier, raw: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """Return log-probabilities (batch, classes) of series in the data's own units, on the device of these."""
+    own = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
+    steps = None if lengths is None else lengths.to(net.device)
+    return net.log_proba(own.to(net.device), steps).to(raw.device).float()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +221,7 @@ class Ensemble:
 
     explained: Classifier
     networks: Sequence[Classifier]
-    families: Sequence[FamilyClassifier | FamilyWithin]
+    families: Sequence[Family | FamilyWithin]
     levels: Tensor
     explained_accuracy: float
     selector: Selector
@@ -143,12 +286,7 @@ class Ensemble:
         scale, center = self.scale_and_center
 
         def of_network(net: Classifier) -> Member:
-            def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
-                steps = None if lengths is None else lengths.to(net.device)
-                given = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
-                return net.log_proba(given.to(net.device), steps).to(self.device).float()[None]
-
-            return ask
+            return lambda raw, lengths=None: log_proba_of(net, raw, lengths).to(self.device)[None]
 
         def of_family(i: int) -> Member:
             def ask(raw: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -206,173 +344,161 @@ def weaker_than_families(ensemble: Ensemble) -> list[str]:
     ]
 
 
-def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: ExplainerConfig, seed: int) -> Ensemble:
-    """Fit the classifiers of all families, the selector and, for a black box, the surrogate.
+def standardised(series: Series, scaler: Scaler, *, gaps: bool) -> Series:
+    """Return series as families and prototypes see them: standardised, in float32, and without gaps."""
+    x = series.with_values(scaler.transform(series.values).astype(np.float32))
+    return x.filled(otherwise=0.0) if gaps else x
 
-    A classifier that is no better than always predicting the most frequent class is left out.
 
-    Parameters
+@dataclass(frozen=True, eq=False)
+class Members:
+    """What was trained to classes or to numbers.
+
+    Attributes
     ----------
-    job, rows
-        The fit, and the rows of its series to train on.
-    classifier
-        The explained one.
-    config
-        Families, noise, device.
-    seed
-        Of all trainings.
+    explained
+        The explained model, or the surrogate of a black box.
+    networks, families
+        Models that answers are optimised against.
+    judge_networks, judges
+        Models that they are chosen by.
     """
-    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
-    device = resolve_device(config.device)
-    X, y, K = job.X[rows], job.y[rows], job.info.n_classes
-    lengths = None if job.lengths is None else job.lengths[rows]
 
-    def steps(some: IntArray) -> IntArray | None:
-        return None if lengths is None else lengths[some]
+    explained: Any
+    networks: Sequence[Any]
+    families: Sequence[Family]
+    judge_networks: Sequence[Any]
+    judges: Sequence[Family]
 
-    x = torch.as_tensor(job.info.scaler.transform(X).astype(np.float32), device=device)
-    gaps = classifier.takes_gaps
-    n_steps = None if lengths is None else torch.as_tensor(lengths, device=device)
-    filled = fill_gaps(x, lengths=n_steps, otherwise=0.0) if gaps else x
-    names = () if config.believed_by == "model" else config.families
-    chance = float(np.bincount(y).max() / len(y))
+    @classmethod
+    def train(cls, job: FitJob, rows: IntArray, model: Model, config: ExplainerConfig, seed: int) -> Members:
+        """Fit the models of all families and, for a black box, the surrogate.
 
-    def network(role: str, architecture: str, noise: float) -> list[TorchClassifier]:
-        if NEURAL not in names:
-            return []
-        some = choose_series(y, spawn(seed, role), config.max_series)
-        net = train_network(
-            X[some],
-            y[some],
-            job.info.class_names,
-            architecture,
-            noise=noise,
-            seed=spawn(seed, role),
-            config=config,
-            lengths=steps(some),
-            subjects=job.subjects_of(rows[some]),
-            missing="forward" if gaps else "refuse",
-        )
-        return [net] if np.mean(net.predict_unchecked(X[some], steps(some)) == y[some]) > chance else []
+        A model that is no better than always predicting the most frequent class, or the mean, is left out.
 
-    others = [name for name in names if name != NEURAL]
-    with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
+        Parameters
+        ----------
+        job, rows
+            The fit, and the rows of its series to train on.
+        model
+            The explained one.
+        config
+            Families, noise, device.
+        seed
+            Of all trainings.
+        """
+        device = resolve_device(config.device)
+        info, y, series = job.info, job.y[rows], job.series[rows]
+        x = standardised(series, info.scaler, gaps=model.takes_gaps)
+        names = () if config.believed_by == "model" else config.families
+        labels: np.ndarray[Any, Any] = y
+        n_classes: int | None = info.n_classes
+        chance = float(np.bincount(y).max() / len(y))
+        if info.outcome is not None:
+            assert job.numbers is not None
+            labels = (job.numbers[rows] - info.outcome.center) / info.outcome.scale
+            n_classes, chance = None, 0.0
 
-        def fit(role: str, family: str) -> FamilyClassifier:
-            some = choose_series(y, spawn(seed, f"{role} {family}"), config.max_series)
-            make = FamilyClassifier.fit_member if role == "member" else FamilyClassifier.fit_judge
-            series = filled[torch.as_tensor(some, device=device)]
-            units, own = job.info.scaler.scale, spawn(seed, f"{role} {family}")
-            made = make(family, series, y[some], K, own, scale=units, lengths=steps(some))
-            bar.advance(1, family)
-            return made
-
-        def fit_all() -> tuple[list[FamilyClassifier], list[FamilyClassifier]]:
-            with threads_for(x[:FAMILY_BATCH].numel()):
-                members = [one for one in (fit("member", name) for name in others) if one.accuracy > chance]
-                return members, [fit("judge", one.family) for one in members]
-
-        # Families are fitted in closed form on one core, while the networks are trained on another.
-        with ThreadPoolExecutor(1) as worker:
-            fitted = worker.submit(fit_all)
-            networks, judging = network("member", MEMBER, config.noise), network("judge", JUDGE, 0.0)
-            members, judges = fitted.result()
-        selector = Selector(networks=judging, judges=judges, gaps=gaps)
-        explained = classifier
-        if not explained.differentiable:
-            bar.advance(0, "surrogate")
-            # "student": the older word for a surrogate, kept so that the same seed gives the same network.
-            explained = distill(
-                explained,
-                X,
-                lengths=lengths,
-                subjects=job.subjects_of(rows),
-                class_names=job.info.class_names,
-                seed=spawn(seed, "student"),
-                device=config.device,
-                progress=job.progress,
+        def network(role: str, architecture: str, noise: float) -> list[Any]:
+            if NEURAL not in names:
+                return []
+            some = choose_series(y, spawn(seed, role), config.max_series)
+            own = replace(NETWORK_CONFIG.sized(len(some), steps=NETWORK_STEPS), noise=noise, device=config.device)
+            own = replace(own, seed=spawn(seed, role), patience=max(1, own.epochs // 2))
+            own = replace(own, missing="forward" if model.takes_gaps else "refuse")
+            part, people = series[some], job.subjects_of(rows[some])
+            if job.numbers is not None:
+                regressor = TorchRegressor(architecture, own)
+                numbers = job.numbers[rows[some]]
+                regressor.fit_unchecked(part.values, numbers, part.lengths, progress=False, subjects=people)
+                return [regressor] if regressor.error_ < 1 else []
+            net = TorchClassifier(architecture, own).fit_unchecked(
+                part.values, y[some], part.lengths, info.class_names, named=True, progress=False, subjects=people
             )
-        bar.advance()
-    if device.type == "cuda" and explained.device.type == "cpu":
-        log.warning(
-            "%s lives on the CPU, the rest of the fit on %s: every step waits for it. Move the model to the GPU before "
-            "wrapping it (model.to('cuda')), or fit on the CPU with device='cpu'.",
-            classifier.name,
-            device,
-        )
+            return [net] if np.mean(net.predict_unchecked(part.values, part.lengths) == y[some]) > chance else []
+
+        others = [name for name in names if name != NEURAL]
+        with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
+
+            def fit(role: str, family: str) -> Family:
+                own, judges, scale = spawn(seed, f"{role} {family}"), role == "judge", info.scaler.scale
+                some = choose_series(y, own, config.max_series)
+                made = Family.fit(
+                    family, x[some], labels[some], n_classes, own, judges=judges, scale=scale, device=device
+                )
+                bar.advance(1, family)
+                return made
+
+            def fit_all() -> tuple[list[Family], list[Family]]:
+                with threads_for(x.values[:FAMILY_BATCH].size):
+                    members = [one for one in (fit("member", name) for name in others) if one.accuracy > chance]
+                    return members, [fit("judge", one.family) for one in members]
+
+            # Families are fitted in closed form on one core, while the networks are trained on another.
+            with ThreadPoolExecutor(1) as worker:
+                fitted = worker.submit(fit_all)
+                networks, judging = network("member", MEMBER, config.noise), network("judge", JUDGE, 0.0)
+                members, judges = fitted.result()
+            explained: Any = model
+            if not model.differentiable:
+                bar.advance(0, "surrogate")
+                # "student": the older word for a surrogate, kept so that the same seed gives the same network.
+                explained = distill(
+                    model,
+                    series,
+                    subjects=job.subjects_of(rows),
+                    class_names=info.class_names,
+                    seed=spawn(seed, "student"),
+                    device=config.device,
+                    progress=job.progress,
+                )
+            bar.advance()
+        if device.type == "cuda" and explained.device.type == "cpu":
+            log.warning(
+                "%s lives on the CPU, the rest of the fit on %s: every step waits for it. Move the model to the GPU "
+                "before wrapping it (model.to('cuda')), or fit on the CPU with device='cpu'.",
+                model.name,
+                device,
+            )
+        return cls(explained, networks, members, judging, judges)
+
+
+def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: ExplainerConfig, seed: int) -> Ensemble:
+    """Train the members and measure how convinced they are of real series; see :meth:`Members.train`."""
+    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
+    members = Members.train(job, rows, classifier, config, seed)
+    explained, y = members.explained, job.y[rows]
     measured = choose_series(y, spawn(seed, "accuracy"), config.max_series)
+    some = job.series[rows[measured]]
     ensemble = Ensemble(
         explained=explained,
-        networks=networks,
-        families=members,
-        levels=x.new_zeros(0, K),
-        explained_accuracy=float(np.mean(explained.predict_unchecked(X[measured], steps(measured)) == y[measured])),
-        selector=selector,
+        networks=members.networks,
+        families=members.families,
+        levels=torch.zeros(0, job.info.n_classes),
+        explained_accuracy=float(np.mean(explained.predict_unchecked(some.values, some.lengths) == y[measured])),
+        selector=Selector(members.judge_networks, members.judges, gaps=classifier.takes_gaps),
         scaler=job.info.scaler,
-        device=device,
-        double=job.X.dtype == np.float64,
+        device=resolve_device(config.device),
+        double=job.series.values.dtype == np.float64,
     )
-    return replace(ensemble, levels=_levels(ensemble, x, y, lengths, K))
+    known = np.linspace(0, len(y) - 1, min(len(y), LEVEL_SERIES)).astype(np.int64)
+    return replace(ensemble, levels=_levels(ensemble, job.series[rows[known]], y[known], job.info.n_classes))
 
 
 @torch.no_grad()
-def _levels(ensemble: Ensemble, x: Tensor, y: IntArray, lengths: IntArray | None, n_classes: int) -> Tensor:
+def _levels(ensemble: Ensemble, series: Series, y: IntArray, n_classes: int) -> Tensor:
     """Return the median probability that each head gives to real series of their class (heads, classes), bounded."""
-    rows = np.linspace(0, len(y) - 1, min(len(y), LEVEL_SERIES)).astype(np.int64)
-    parts = [(x.shape[1], part) for part in np.array_split(rows, 8) if len(part)]
-    if lengths is not None:
-        parts = [(n_steps, rows[some]) for n_steps, some in rows_by_length(lengths[rows])]
-        rows = np.concatenate([part for _, part in parts])
-    with threads_for(x[parts[0][1]].numel()):
-        said = [
-            ensemble.at_length(n_steps, x.shape[1]).log_proba(x[torch.as_tensor(part), :n_steps])
-            for n_steps, part in parts
-        ]
-    proba = torch.cat(said, 1)
-    levels = x.new_full((len(proba), n_classes), MAX_LEVEL)
-    for k in np.unique(y[rows]):
-        levels[:, k] = proba[:, torch.as_tensor(y[rows] == k), k].exp().median(1).values
+    x = standardised(series, ensemble.scaler, gaps=False)
+
+    def ask(part: Series) -> Tensor:
+        own = ensemble.at_length(part.n_steps, x.n_steps)
+        # In eight parts unless lengths differ: the last bits depend on the number of series in a pass.
+        parts = [some for some in np.array_split(part.values, 8 if part is x else 1) if len(some)]
+        return torch.cat([own.log_proba(torch.as_tensor(some, device=ensemble.device)) for some in parts], 1)
+
+    with threads_for(x.values[: -(-len(x) // 8)].size):
+        proba = by_length(x, ask, dim=1)
+    levels = proba.new_full((len(proba), n_classes), MAX_LEVEL)
+    for k in np.unique(y):
+        levels[:, k] = proba[:, torch.as_tensor(y == k), k].exp().median(1).values
     return levels.clamp(1 / n_classes, MAX_LEVEL)
-
-
-def train_network(
-    X: FloatArray,
-    y: IntArray,
-    class_names: tuple[str, ...],
-    architecture: str,
-    *,
-    noise: float,
-    seed: int,
-    config: ExplainerConfig,
-    lengths: IntArray | None = None,
-    subjects: Any = None,
-    missing: Rule = "refuse",
-) -> TorchClassifier:
-    """Train one small network.
-
-    Parameters
-    ----------
-    X, y
-        Checked series (batch, time, features) in the data's own units, and labels (batch,).
-    class_names
-        Names of all classes by index; of some there may be no series.
-    architecture
-        Of the network.
-    noise
-        Standard deviation of the noise in training, in standard deviations of each series.
-    seed
-        Same seed and device, same network.
-    config
-        Device.
-    lengths
-        True lengths of padded series, or None.
-    subjects
-        The recorded person of each series (batch,), or None.
-    missing
-        What it gets for missing values.
-    """
-    settings = replace(NETWORK_CONFIG.sized(len(X), steps=NETWORK_STEPS), noise=noise, device=config.device, seed=seed)
-    settings = replace(settings, patience=max(1, settings.epochs // 2), missing=missing)
-    return TorchClassifier(architecture, settings).fit_unchecked(
-        X, y, lengths, class_names, named=True, progress=False, subjects=subjects
-    )

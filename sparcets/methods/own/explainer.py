@@ -19,7 +19,7 @@ from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import Series, rows_by_length
+from sparcets.core.series import Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import FEW_VALID, GanTraining, build_checkpoint, fit_with_restart, training_identity
 from sparcets.methods.base import BaseExplainer
@@ -28,11 +28,11 @@ from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.goal import regressor_of
 from sparcets.methods.own.coarse import answer_long, fit_long, measure_long_curve
 from sparcets.methods.own.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
-from sparcets.methods.own.ensemble import Ensemble, train_ensemble, weaker_than_families
+from sparcets.methods.own.ensemble import Belief, Ensemble, train_ensemble, weaker_than_families
 from sparcets.methods.own.generator import MIN_BATCHES, Critic, GatedGenerator, configured_sizes
 from sparcets.methods.own.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
 from sparcets.methods.own.grid import LONGEST, LongSeries
-from sparcets.methods.own.model import CPU_BATCH, FittedModel, build_generator
+from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel, build_generator, fit_number_model
 from sparcets.methods.own.operating_point import (
     ADVICE,
     ADVICE_GENERATOR,
@@ -49,16 +49,8 @@ from sparcets.methods.own.operating_point import (
     trade_off_history,
 )
 from sparcets.methods.own.prototypes import Prototypes
-from sparcets.methods.own.regression import NumberModel, fit_number_model
 from sparcets.methods.own.search import answer
-from sparcets.methods.own.selector import Belief
-from sparcets.methods.own.state import (
-    fit_unless_finished,
-    model_from_arrays,
-    model_to_arrays,
-    number_model_from_arrays,
-    number_model_to_arrays,
-)
+from sparcets.methods.own.state import fit_unless_finished, model_from_arrays, model_to_arrays
 from sparcets.methods.own.step import ExplainerStep, Schedule
 from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, Request
 from sparcets.models.base import Classifier, Regressor
@@ -195,7 +187,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _fit(self, job: FitJob) -> None:
         self._model, self._number_model = None, None
-        if (job.info.n_steps if job.lengths is None else job.lengths.max()) > LONGEST:
+        if job.series.steps.max() > LONGEST:
             fit_long(self, job)
             return
         identity = partial(self._identity, job)
@@ -227,18 +219,16 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             prototypes=Prototypes.choose(job, self.classifier, seed),
             reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
             generator=generator,
-            searches=True,
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,
             starts=self.config.starts,
         )
-        allowed, steps = job.constraints.allowed, job.steps(queries)
         with threads_for(job.X[:CPU_BATCH].size):
             if generator is None:
                 request = held_out_request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED], self.classifier)
                 points = measure_search(model, self.classifier, request)
             else:
-                points = measure_trade_off(model, self.classifier, job.X[queries], target, allowed, steps)
+                points = measure_trade_off(model, self.classifier, job.series[queries], target, job.constraints.allowed)
                 self._check_generator(job, model, queries, target)
         self._model, self.trade_off_ = model, tuple(points)
         self.history_ = {**history.values, **trade_off_history(points)}
@@ -338,12 +328,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _check_generator(self, job: FitJob, model: FittedModel, rows: IntArray, target: IntArray) -> None:
         """Detect a generator that changes nothing, and features that it never changes."""
-        parts = [(job.X.shape[1], np.arange(len(rows)))]
-        if job.lengths is not None:
-            parts = rows_by_length(job.lengths[rows])
         moved = np.zeros(job.info.n_features, dtype=bool)
-        for n, some in parts:
-            x = model.ensemble.filled(model.ensemble.standardise(job.X[rows[some], :n]))
+        for some, part in job.series[rows].by_length():
+            x = model.ensemble.filled(model.ensemble.standardise(part.values))
             targets = torch.as_tensor(target[some], device=model.device)
             delta = model.propose(x, targets, model.log_sparsity_weights[0])
             moved |= (delta != 0).any(0).any(0).cpu().numpy()
@@ -432,23 +419,20 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         return last[1]
 
     def _state(self) -> dict[str, Any]:
-        if self._number_model is not None:
-            return number_model_to_arrays(self._number_model, regressor_of(self), self.trade_off_)
-        return model_to_arrays(self._fitted_model(), self.classifier, self.trade_off_, self.silent_features_)
+        model = self._number_model or self._fitted_model()
+        return model_to_arrays(model, self.classifier, self.trade_off_, self.silent_features_)
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
-        if info.outcome is not None:
-            numbers = number_model_from_arrays(state, regressor_of(self), info, self.config)
-            self._number_model, self.trade_off_ = numbers
+        model, self.trade_off_, self.silent_features_ = model_from_arrays(state, self.classifier, info, self.config)
+        if isinstance(model, NumberModel):
+            self._number_model = model
         else:
-            stored = model_from_arrays(state, self.classifier, info, self.config)
-            self._model, self.trade_off_, self.silent_features_ = stored
+            self._model = model
 
 
 def _ask_selector(model: FittedModel, answers: Explanation) -> Belief:
     """Return what the selector says of the counterfactuals."""
-    made, lengths = answers.counterfactual, answers.lengths
+    made = Series(answers.counterfactual, answers.lengths)
     if model.long is not None:
-        grid = model.long.grid.at_length(made.shape[1])
-        made, lengths = grid.average(made, lengths), grid.points(lengths)
-    return model.believe(made, answers.target, lengths)
+        made = model.long.grid.at_length(made.n_steps).average(made)
+    return model.believe(made, answers.target)

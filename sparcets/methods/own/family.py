@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,15 +12,120 @@ from torch import Tensor, nn
 
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.seeding import generator, spawn
-from sparcets.core.series import rows_by_length
+from sparcets.core.series import Series
 from sparcets.methods.own.convolutions import RandomConvolutions
 from sparcets.methods.own.forest import Forest
 from sparcets.methods.own.intervals import IntervalQuantiles, IntervalStatistics
-from sparcets.methods.own.ridge import RidgeHead
 from sparcets.models.views import Goal
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
+PENALTIES = 10.0 ** np.arange(-4, 2.5, 0.5)
+TEMPERATURES = 10.0 ** np.arange(0, 1.6, 0.1)  # factors of the logits
+
+
+class RidgeHead(nn.Module):
+    """Ridge regression, to numbers or to ±1 per class; of classes its outputs, scaled by a temperature, are logits.
+
+    Parameters
+    ----------
+    shift, scale
+        Standardise the inputs (inputs,).
+    weight, bias
+        Of the linear map, (inputs, outputs) and (outputs,).
+    accuracy
+        By leave-one-out, a tensor without dimensions.
+    """
+
+    shift: Tensor
+    scale: Tensor
+    weight: Tensor
+    bias: Tensor
+    accuracy: Tensor
+
+    def __init__(self, *, shift: Tensor, scale: Tensor, weight: Tensor, bias: Tensor, accuracy: Tensor) -> None:
+        super().__init__()
+        named = {"shift": shift, "scale": scale, "weight": weight, "bias": bias, "accuracy": accuracy}
+        for name, tensor in named.items():
+            self.register_buffer(name, tensor)
+
+    @classmethod
+    def fit(cls, inputs: Tensor, y: np.ndarray[Any, Any], n_classes: int | None = None) -> tuple[RidgeHead, FloatArray]:
+        """Fit by one eigendecomposition; return the head and the leave-one-out predictions (batch, outputs).
+
+        The penalty is the one with the least leave-one-out error, the temperature of classes the one with the best
+        leave-one-out likelihood, so that a head on few series is not surer than it should be.
+
+        Parameters
+        ----------
+        inputs
+            Features of the training series (batch, inputs).
+        y, n_classes
+            Labels (batch,) and number of classes; or numbers (batch, outputs) and None: the accuracy is the share of
+            their variance that the leave-one-out predictions explain.
+
+        Examples
+        --------
+        >>> inputs = torch.tensor([[0.0], [0.1], [0.9], [1.0]])
+        >>> head, _ = RidgeHead.fit(inputs, np.array([0, 0, 1, 1]), 2)
+        >>> head(inputs).argmax(1).tolist()
+        [0, 0, 1, 1]
+        >>> head, left_out = RidgeHead.fit(inputs, 3 * inputs.double().numpy())
+        >>> head(torch.tensor([[0.5]])).round(decimals=2).tolist(), left_out.shape
+        ([[1.5]], (4, 1))
+        """
+        Y: FloatArray = y if n_classes is None else 2.0 * np.eye(n_classes)[y] - 1
+        shift, spread = inputs.mean(0), inputs.std(0)
+        scale = torch.where(spread > 1e-6, 1 / spread, 0.0) / inputs.shape[1] ** 0.5  # constant inputs are left out
+        values, U, to_weight = _decompose(((inputs - shift) * scale).double().cpu().numpy())
+        rotated = U.T @ (Y - Y.mean(0))  # (rank, outputs)
+        penalty, left_out = min(
+            ((p, _leave_one_out(values, U, rotated, Y, p)) for p in PENALTIES),
+            key=lambda tried: float(((Y - tried[1]) ** 2).mean()),
+        )
+        weight = to_weight(rotated / (values + penalty)[:, None])
+        if n_classes is None:
+            factor, accuracy = 1.0, 1 - ((Y - left_out) ** 2).sum() / max(((Y - Y.mean(0)) ** 2).sum(), 1e-12)
+        else:
+            factor = float(min(TEMPERATURES, key=lambda factor: _log_loss(factor * left_out, y)))
+            accuracy = np.mean(left_out.argmax(1) == y)
+        of_device = {
+            name: torch.as_tensor(array, dtype=torch.float32, device=shift.device)
+            for name, array in (("weight", factor * weight), ("bias", factor * Y.mean(0)), ("accuracy", accuracy))
+        }
+        return cls(shift=shift, scale=scale, **of_device), left_out
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Return logits (batch, classes), or numbers (batch, outputs)."""
+        return ((inputs - self.shift) * self.scale) @ self.weight + self.bias
+
+
+def _decompose(Z: FloatArray) -> tuple[FloatArray, FloatArray, Callable[[FloatArray], FloatArray]]:
+    """Return eigenvalues, left singular vectors, and the map from rotated targets to the weights of the inputs.
+
+    Of the Gram matrix or of the covariance, whichever is smaller.
+    """
+    n, d = Z.shape
+    if n <= d:
+        values, U = np.linalg.eigh(Z @ Z.T)
+        return values.clip(0), U, lambda rotated: Z.T @ (U @ rotated)
+    values, V = np.linalg.eigh(Z.T @ Z)
+    values = values.clip(1e-12)
+    root = np.sqrt(values)
+    return values, Z @ V / root, lambda rotated: V @ (root[:, None] * rotated)
+
+
+def _leave_one_out(values: FloatArray, U: FloatArray, rotated: FloatArray, Y: FloatArray, penalty: float) -> FloatArray:
+    """Return the prediction of each series (batch, outputs) by a fit without it."""
+    shrink = values / (values + penalty)
+    predicted = U @ (shrink[:, None] * rotated) + Y.mean(0)
+    leverage = (U**2 * shrink).sum(1) + 1 / len(Y)
+    left_out: FloatArray = Y - (Y - predicted) / (1 - leverage).clip(1e-6)[:, None]
+    return left_out
+
+
+def _log_loss(logits: FloatArray, y: IntArray) -> float:
+    top = logits.max(1, keepdims=True)
+    normaliser = top[:, 0] + np.log(np.exp(logits - top).sum(1))
+    return float((normaliser - logits[np.arange(len(y)), y]).mean())
 
 
 FEW = 10  # series of a class that a model of a family learns from, if there are so many
@@ -66,7 +171,7 @@ class Stumps(nn.Module):
 
 
 class Family(nn.Module):
-    """Features of one family, computed once, with one or more heads on them.
+    """Features of one family, computed once, with one or more heads on them: a classifier, or a regressor.
 
     Parameters
     ----------
@@ -81,10 +186,10 @@ class Family(nn.Module):
     forest
         Trees on the features, or None.
     spread
-        Of a regressor: root mean square error of its predictions, by output (outputs,).
+        Of a regressor: root mean square error of its standardised predictions, by output (outputs,); else None.
     """
 
-    spread: Tensor
+    spread: Tensor | None
 
     def __init__(
         self,
@@ -97,12 +202,69 @@ class Family(nn.Module):
         spread: Tensor | None = None,
     ) -> None:
         super().__init__()
-        if spread is not None:
-            self.register_buffer("spread", spread)
+        self.register_buffer("spread", spread)
         self.family, self.features, self.stumps, self.forest = family, features, stumps, forest
         self.ridges = nn.ModuleList(head for _, head in ridges or [])
         for i, (inputs, _) in enumerate(ridges or []):
             self.register_buffer(f"inputs_{i}", inputs)
+
+    @classmethod
+    def fit(
+        cls,
+        family: str,
+        series: Series,
+        y: np.ndarray[Any, Any],
+        n_classes: int | None,
+        seed: int,
+        *,
+        judges: bool = False,
+        scale: FloatArray | None = None,
+        device: torch.device | str = "cpu",
+    ) -> Family:
+        """Fit a model that answers are optimised against, or one that they are chosen by.
+
+        On convolutions there are linear heads; on intervals a linear head and smooth trees, or sharp trees of a judge.
+
+        Parameters
+        ----------
+        family
+            One of ``FEATURES``.
+        series
+            Standardised training series in float32, without gaps.
+        y, n_classes
+            Labels (batch,) and number of classes; or standardised numbers (batch, outputs) and None.
+        seed
+            Same seed, same model.
+        judges
+            Whether answers are chosen by it.
+        scale
+            Units of the features (features,): their values are so many times the standardised ones.
+        device
+            Of the model.
+        """
+        features, values = draw_features(family, series, seed, scale=scale, sharp=judges, device=device)
+        stumps = forest = None
+        left_out: list[Any] = []
+        columns, inputs = [], values
+        if isinstance(features, RandomConvolutions):
+            columns = features.columns()  # each set of convolutions has a head of its own
+        else:
+            size = (SHARP_TREES, None) if judges else (SOFT_TREES, SOFT_DEPTH)
+            forest, by_trees = Forest.fit(values, y, n_classes, n_trees=size[0], max_depth=size[1], seed=seed)
+            left_out.append(by_trees)
+            if not judges:
+                stumps = Stumps.draw(values, seed)
+                inputs, columns = stumps(values), [torch.arange(STUMPS, device=values.device)]
+        ridges = []
+        for own in columns:
+            head, by_head = RidgeHead.fit(inputs[:, own], y, n_classes)
+            ridges.append((own, head))
+            left_out.append(by_head)
+        spread = None
+        if n_classes is None:
+            errors = np.mean([((y - one) ** 2).mean(0) for one in left_out], axis=0)
+            spread = torch.as_tensor(np.sqrt(errors), dtype=torch.float32, device=values.device).clamp(0.05, 1.0)
+        return cls(family, features, stumps=stumps, ridges=ridges, forest=forest, spread=spread)
 
     @property
     def accuracy(self) -> float:
@@ -114,21 +276,45 @@ class Family(nn.Module):
         """Number of heads."""
         return len(list(self._heads()))
 
-    def at_length(self, n_steps: int, of: int) -> Self:
+    def at_length(self, n_steps: int, of: int) -> Family:
         """Return the same model for series of ``n_steps`` steps, if those that it knows are padded to ``of``.
 
         It shares all weights; its intervals are the same parts of a series, whatever its length.
         """
+        if n_steps == of:
+            return self
         assert isinstance(self.features, (RandomConvolutions, IntervalQuantiles, IntervalStatistics))
         ridges = [(self.get_buffer(f"inputs_{i}"), head) for i, head in enumerate(self.ridges)]
-        return type(self)(
+        return Family(
             self.family,
             self.features.at_length(n_steps, of),
             stumps=self.stumps,
             ridges=ridges,  # type: ignore[arg-type]
             forest=self.forest,
-            spread=getattr(self, "spread", None),
+            spread=self.spread,
         )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return log-probabilities (heads, batch, classes) of standardised series, bounded, with gradients.
+
+        Of a regressor, standardised numbers (heads, batch, outputs).
+        """
+        values = self.features(x)
+        if self.spread is not None:
+            return torch.stack([*self._linear(values), *([self.forest.mean(values)] if self.forest else [])])
+        outputs = [logits.log_softmax(-1) for logits in self._linear(values)]
+        return torch.stack([*outputs, *([self.forest.log_proba(values)] if self.forest else [])])
+
+    @torch.no_grad()
+    def votes(self, x: Tensor) -> Tensor:
+        """Return the probabilities, or numbers, that each of its voters gives (voters, batch, outputs)."""
+        values = self.features(x)
+        outputs = [logits if self.spread is not None else logits.softmax(-1) for logits in self._linear(values)]
+        if self.forest is not None:
+            by_tree = self.forest.votes(values)  # (B, trees, outputs)
+            size = max(1, by_tree.shape[1] // 5)
+            outputs += [part.mean(1) for part in torch.split(by_tree, size, dim=1)]  # five small forests
+        return torch.stack(outputs)
 
     def _linear(self, values: Tensor) -> Iterator[Tensor]:
         inputs = values if self.stumps is None else self.stumps(values)
@@ -145,7 +331,7 @@ class Family(nn.Module):
         return {name: tensor.cpu().contiguous().numpy() for name, tensor in self.state_dict().items()}
 
     @classmethod
-    def from_arrays(cls, family: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Self:
+    def from_arrays(cls, family: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Family:
         """Return a model from the output of :meth:`to_arrays`."""
         parts: dict[str, dict[str, Tensor]] = {}
         for name, array in arrays.items():
@@ -164,92 +350,6 @@ class Family(nn.Module):
         )
 
 
-class FamilyClassifier(Family):
-    """A classifier of a family."""
-
-    @classmethod
-    def fit_member(
-        cls,
-        family: str,
-        X: Tensor,
-        y: IntArray,
-        n_classes: int,
-        seed: int,
-        *,
-        scale: FloatArray | None = None,
-        lengths: IntArray | None = None,
-    ) -> FamilyClassifier:
-        """Fit one that answers are optimised against: a linear head and, on intervals, smooth trees.
-
-        Parameters
-        ----------
-        family
-            One of ``FEATURES``.
-        X, y
-            Standardised training series (batch, time, features) and labels (batch,).
-        n_classes
-            Number of classes.
-        seed
-            Same seed, same classifier.
-        scale
-            Units of the features (features,): their values are so many times the standardised ones.
-        lengths
-            True lengths of padded series, or None.
-        """
-        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=lengths)
-        if family == "convolutions":
-            return cls(family, features, ridges=_ridges(features, values, y, n_classes))
-        stumps = Stumps.draw(values, seed)
-        forest = Forest.fit(values, y, n_classes, n_trees=SOFT_TREES, max_depth=SOFT_DEPTH, seed=seed)
-        ridge = (torch.arange(STUMPS, device=values.device), RidgeHead.fit(stumps(values), y, n_classes))
-        return cls(family, features, stumps=stumps, ridges=[ridge], forest=forest)
-
-    @classmethod
-    def fit_judge(
-        cls,
-        family: str,
-        X: Tensor,
-        y: IntArray,
-        n_classes: int,
-        seed: int,
-        *,
-        scale: FloatArray | None = None,
-        lengths: IntArray | None = None,
-    ) -> FamilyClassifier:
-        """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=lengths)
-        if family == "convolutions":
-            return cls(family, features, ridges=_ridges(features, values, y, n_classes))
-        return cls(
-            family, features, forest=Forest.fit(values, y, n_classes, n_trees=SHARP_TREES, max_depth=None, seed=seed)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return log-probabilities (heads, batch, classes) of standardised series, bounded, with gradients."""
-        values = self.features(x)
-        outputs = [logits.log_softmax(-1) for logits in self._linear(values)]
-        if self.forest is not None:
-            outputs.append(self.forest.log_proba(values))
-        return torch.stack(outputs)
-
-    @torch.no_grad()
-    def votes(self, x: Tensor) -> Tensor:
-        """Return the probabilities that each of its voters gives (voters, batch, classes), without gradients."""
-        values = self.features(x)
-        outputs = [logits.softmax(-1) for logits in self._linear(values)]
-        if self.forest is not None:
-            by_tree = self.forest.votes(values)  # (B, trees, K)
-            size = max(1, by_tree.shape[1] // 5)
-            outputs += [part.mean(1) for part in torch.split(by_tree, size, dim=1)]  # five small forests
-        return torch.stack(outputs)
-
-
-def _ridges(features: nn.Module, values: Tensor, y: IntArray, n_classes: int) -> list[tuple[Tensor, RidgeHead]]:
-    """Return a linear head for each set of convolutions, and the columns of the features that it sees."""
-    assert isinstance(features, RandomConvolutions)
-    return [(columns, RidgeHead.fit(values[:, columns], y, n_classes)) for columns in features.columns()]
-
-
 def choose_series(y: IntArray, seed: int, most: int) -> IntArray:
     """Return the rows of ``most`` training series, at random, and of a few more of classes that would be too rare.
 
@@ -264,105 +364,28 @@ def choose_series(y: IntArray, seed: int, most: int) -> IntArray:
 
 
 def draw_features(
-    family: str, X: Tensor, seed: int, *, scale: FloatArray | None, sharp: bool, lengths: IntArray | None
+    family: str, series: Series, seed: int, *, scale: FloatArray | None, sharp: bool, device: torch.device | str
 ) -> tuple[nn.Module, Tensor]:
     """Return a module that computes the features of a family, and those of the training series."""
-    drawn = FEATURES[family].draw(X, spawn(seed, family), scale=scale, sharp=sharp, lengths=lengths)
+    X = torch.as_tensor(series.values, device=device)
+    drawn = FEATURES[family].draw(X, spawn(seed, family), scale=scale, sharp=sharp, lengths=series.lengths)
+
+    def compute(part: Series) -> Tensor:
+        features = drawn if part.n_steps == series.n_steps else drawn.at_length(part.n_steps, series.n_steps)
+        return torch.cat([features(some) for some in torch.split(torch.as_tensor(part.values, device=device), BATCH)])
+
     with torch.no_grad():
-        if lengths is None:
-            return drawn, torch.cat([drawn(part) for part in torch.split(X, BATCH)])
-        parts, order = [], []
-        for n_steps, rows in rows_by_length(lengths):
-            features = drawn.at_length(n_steps, X.shape[1])
-            series = X[torch.as_tensor(rows, device=X.device), :n_steps]
-            parts += [features(part) for part in torch.split(series, BATCH)]
-            order.append(rows)
-        return drawn, torch.cat(parts)[torch.as_tensor(np.argsort(np.concatenate(order)), device=X.device)]
+        return drawn, by_length(series, compute)
 
 
-class FamilyRegressor(Family):
-    """A regressor of a family; its numbers are standardised."""
-
-    @classmethod
-    def fit_member(
-        cls,
-        family: str,
-        X: Tensor,
-        y: FloatArray,
-        seed: int,
-        *,
-        scale: FloatArray | None = None,
-        lengths: IntArray | None = None,
-    ) -> FamilyRegressor:
-        """Fit one that answers are optimised against: a linear head and, on intervals, smooth trees.
-
-        Parameters
-        ----------
-        family
-            One of ``FEATURES``.
-        X, y
-            Standardised training series (batch, time, features) and standardised labels (batch, outputs).
-        seed
-            Same seed, same model.
-        scale
-            Units of the features (features,): their values are so many times the standardised ones.
-        lengths
-            True lengths of padded series, or None.
-        """
-        features, values = draw_features(family, X, seed, scale=scale, sharp=False, lengths=lengths)
-        if family == "convolutions":
-            return cls._on_convolutions(features, values, y)
-        stumps = Stumps.draw(values, seed)
-        forest, by_trees = Forest.fit_numbers(values, y, n_trees=SOFT_TREES, max_depth=SOFT_DEPTH, seed=seed)
-        ridge, by_ridge = RidgeHead.fit_numbers(stumps(values), y)
-        inputs = torch.arange(STUMPS, device=values.device)
-        spread = _spread(y, [by_trees, by_ridge], X.device)
-        return cls(family, features, stumps=stumps, ridges=[(inputs, ridge)], forest=forest, spread=spread)
-
-    @classmethod
-    def fit_judge(
-        cls,
-        family: str,
-        X: Tensor,
-        y: FloatArray,
-        seed: int,
-        *,
-        scale: FloatArray | None = None,
-        lengths: IntArray | None = None,
-    ) -> FamilyRegressor:
-        """Fit one that answers are chosen by: a linear head, or sharp trees; see :meth:`fit_member`."""
-        features, values = draw_features(family, X, seed, scale=scale, sharp=True, lengths=lengths)
-        if family == "convolutions":
-            return cls._on_convolutions(features, values, y)
-        forest, left_out = Forest.fit_numbers(values, y, n_trees=SHARP_TREES, max_depth=None, seed=seed)
-        return cls(family, features, forest=forest, spread=_spread(y, [left_out], X.device))
-
-    @classmethod
-    def _on_convolutions(cls, features: nn.Module, values: Tensor, y: FloatArray) -> FamilyRegressor:
-        assert isinstance(features, RandomConvolutions)
-        columns = features.columns()
-        heads, left_out = zip(*(RidgeHead.fit_numbers(values[:, own], y) for own in columns), strict=True)
-        spread = _spread(y, list(left_out), values.device)
-        return cls("convolutions", features, ridges=list(zip(columns, heads, strict=True)), spread=spread)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return standardised numbers (heads, batch, outputs) of standardised series, with gradients."""
-        values = self.features(x)
-        outputs = list(self._linear(values))
-        if self.forest is not None:
-            outputs.append(self.forest.mean(values))
-        return torch.stack(outputs)
-
-    @torch.no_grad()
-    def votes(self, x: Tensor) -> Tensor:
-        """Return the standardised numbers that each of its voters gives (voters, batch, outputs)."""
-        values = self.features(x)
-        outputs = list(self._linear(values))
-        if self.forest is not None:
-            by_tree = self.forest.votes(values)  # (B, trees, outputs)
-            size = max(1, by_tree.shape[1] // 5)
-            outputs += [part.mean(1) for part in torch.split(by_tree, size, dim=1)]  # five small forests
-        return torch.stack(outputs)
+def by_length(series: Series, compute: Callable[[Series], Tensor], dim: int = 0) -> Tensor:
+    """Return what is computed of the series of each length, without padding, joined in the order of all of them."""
+    parts = [(rows, compute(part)) for rows, part in series.by_length()]
+    if len(parts) == 1:
+        return parts[0][1]
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]))
+    joined = torch.cat([part for _, part in parts], dim)
+    return joined.index_select(dim, torch.as_tensor(order, device=joined.device))
 
 
 class FamilyWithin(nn.Module):
@@ -376,8 +399,9 @@ class FamilyWithin(nn.Module):
         The standardised numbers that count.
     """
 
-    def __init__(self, regressor: FamilyRegressor, goal: Goal) -> None:
+    def __init__(self, regressor: Family, goal: Goal) -> None:
         super().__init__()
+        assert regressor.spread is not None
         self.regressor, self.family, self.n_heads = regressor, regressor.family, regressor.n_heads
         self.accuracy = regressor.accuracy
         self.spread = regressor.spread.double().cpu().numpy()
@@ -397,9 +421,3 @@ class FamilyWithin(nn.Module):
         """Return the probabilities that each of its voters gives (voters, batch, 2)."""
         depth = self.goal.depth(self.regressor.votes(x), self.spread)
         return torch.stack([torch.sigmoid(depth), torch.sigmoid(-depth)], dim=-1)
-
-
-def _spread(y: FloatArray, left_out: list[FloatArray], device: torch.device) -> Tensor:
-    """Return the root mean square error of predictions of series that were left out, averaged over heads (outputs,)."""
-    errors = np.mean([((y - one) ** 2).mean(0) for one in left_out], axis=0)
-    return torch.as_tensor(np.sqrt(errors), dtype=torch.float32, device=device).clamp(0.05, 1.0)

@@ -101,16 +101,24 @@ class Forest(nn.Module):
 
     @classmethod
     def fit(
-        cls, inputs: Tensor, y: IntArray, n_classes: int, *, n_trees: int, max_depth: int | None, seed: int
-    ) -> Forest:
-        """Grow trees.
+        cls,
+        inputs: Tensor,
+        y: np.ndarray[Any, Any],
+        n_classes: int | None = None,
+        *,
+        n_trees: int,
+        max_depth: int | None,
+        seed: int,
+    ) -> tuple[Forest, FloatArray | None]:
+        """Grow trees; return the forest and, of numbers, its predictions out of bag (batch, outputs).
 
         Parameters
         ----------
         inputs
             Features of the training series (batch, inputs).
         y, n_classes
-            Labels (batch,) and number of classes; of some classes there may be no series.
+            Labels (batch,) and number of classes, some of which may have no series; or numbers (batch, outputs) and
+            None: the accuracy is the share of their variance that is explained.
         n_trees, max_depth
             Size; None for trees of any depth, which are the sharpest.
         seed
@@ -119,63 +127,47 @@ class Forest(nn.Module):
         Examples
         --------
         >>> inputs = torch.arange(40.0)[:, None]
-        >>> forest = Forest.fit(inputs, (np.arange(40) > 20).astype(int), 2, n_trees=40, max_depth=4, seed=0)
+        >>> forest, _ = Forest.fit(inputs, (np.arange(40) > 20).astype(int), 2, n_trees=40, max_depth=4, seed=0)
         >>> forest.log_proba(inputs[[0, 39]]).argmax(1).tolist(), forest.votes(inputs[[0, 39]]).shape
         ([0, 1], torch.Size([2, 40, 2]))
-        """
-        with random_state_kept():
-            from sklearn.ensemble import ExtraTreesClassifier
-
-        forest = ExtraTreesClassifier(
-            n_trees,
-            criterion="entropy",
-            bootstrap=max_depth is not None,  # sharp trees learn from all series, and have no measure of their own
-            oob_score=max_depth is not None,
-            **_settings(inputs, max_depth, seed),
-        )
-        with filters_kept():
-            grown = forest.fit(inputs.cpu().numpy(), y)
-        columns = _level_order([one.tree_ for one in grown.estimators_])
-        of_present = columns.pop("value")
-        value = np.zeros((len(of_present), n_classes), dtype=np.float32)
-        value[:, grown.classes_] = of_present / of_present.sum(1, keepdims=True)
-        return cls._of(columns, value, inputs, getattr(grown, "oob_score_", 1.0))
-
-    @classmethod
-    def fit_numbers(
-        cls, inputs: Tensor, y: FloatArray, *, n_trees: int, max_depth: int | None, seed: int
-    ) -> tuple[Forest, FloatArray]:
-        """Grow trees that predict numbers (batch, outputs); return the forest and its predictions out of bag.
-
-        The values of the nodes are numbers then, and the accuracy is the share of the variance that is explained.
-
-        Examples
-        --------
-        >>> inputs = torch.arange(40.0)[:, None]
-        >>> forest, left_out = Forest.fit_numbers(inputs, inputs.numpy(), n_trees=20, max_depth=None, seed=0)
+        >>> forest, left_out = Forest.fit(inputs, inputs.numpy(), n_trees=20, max_depth=None, seed=0)
         >>> bool(((forest.mean(inputs) - inputs).abs() < 4).all()), left_out.shape
         (True, (40, 1))
         """
         with random_state_kept():
-            from sklearn.ensemble import ExtraTreesRegressor
+            from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-        forest = ExtraTreesRegressor(n_trees, bootstrap=True, oob_score=True, **_settings(inputs, max_depth, seed))
-        with filters_kept(ignore=UserWarning):  # of few trees, some series may be in every bag
-            grown = forest.fit(inputs.cpu().numpy(), y)
+        # Sharp trees of classes learn from all series, and have no measure of their own.
+        bagged = n_classes is None or max_depth is not None
+        settings = {
+            "bootstrap": bagged,
+            "oob_score": bagged,
+            "max_features": MAX_FEATURES if inputs.shape[1] >= 1 / MAX_FEATURES else None,
+            "max_depth": max_depth,
+            "min_samples_leaf": 1 if max_depth is None else (5 if len(inputs) >= FEW_SERIES else 2),
+            "random_state": seed % 2**32,
+            # One core is left for the networks, which are trained at the same time.
+            "n_jobs": max(1, (os.cpu_count() or 2) - 1),
+        }
+        if n_classes is None:
+            grown: Any = ExtraTreesRegressor(n_trees, **settings)
+        else:
+            grown = ExtraTreesClassifier(n_trees, criterion="entropy", **settings)
+        with filters_kept(ignore=None if n_classes else UserWarning):  # of few trees, a series may be in every bag
+            grown.fit(inputs.cpu().numpy(), y)
         columns = _level_order([one.tree_ for one in grown.estimators_])
-        value = columns.pop("value").astype(np.float32)
-        return cls._of(columns, value, inputs, grown.oob_score_), grown.oob_prediction_.reshape(y.shape)
-
-    @classmethod
-    def _of(cls, columns: dict[str, Any], value: FloatArray, inputs: Tensor, accuracy: float) -> Forest:
-        """Return the nodes of trees as a forest on the device of the inputs."""
+        value = columns.pop("value").astype(np.float64)
+        if n_classes is not None:
+            of_present, value = value, np.zeros((len(value), n_classes))
+            value[:, grown.classes_] = of_present / of_present.sum(1, keepdims=True)
         tensors = {name: torch.tensor(column, device=inputs.device) for name, column in columns.items()}
-        return cls(
+        forest = cls(
             **tensors,
-            value=torch.tensor(value, device=inputs.device),
+            value=torch.tensor(value.astype(np.float32), device=inputs.device),
             width=WIDTH * inputs.std(0)[tensors["feature"]] + 1e-6,
-            accuracy=torch.tensor(accuracy, dtype=torch.float32, device=inputs.device),
+            accuracy=torch.tensor(getattr(grown, "oob_score_", 1.0), dtype=torch.float32, device=inputs.device),
         )
+        return forest, None if n_classes is not None else grown.oob_prediction_.reshape(y.shape)
 
     def log_proba(self, inputs: Tensor) -> Tensor:
         """Return log-probabilities (batch, classes), bounded, with gradients through smooth splits."""
@@ -245,18 +237,6 @@ class Forest(nn.Module):
             goes_right = own > self.threshold.index_select(0, node)
             node = self.child.index_select(0, torch.add(goes_right, node, alpha=2))
         return self.value.index_select(0, node).reshape(len(inputs), self.n_trees, -1)
-
-
-def _settings(inputs: Tensor, max_depth: int | None, seed: int) -> dict[str, Any]:
-    """Return what the forests of classes and of numbers have in common."""
-    return {
-        "max_features": MAX_FEATURES if inputs.shape[1] >= 1 / MAX_FEATURES else None,
-        "max_depth": max_depth,
-        "min_samples_leaf": 1 if max_depth is None else (5 if len(inputs) >= FEW_SERIES else 2),
-        "random_state": seed % 2**32,
-        # One core is left for the networks, which are trained at the same time.
-        "n_jobs": max(1, (os.cpu_count() or 2) - 1),
-    }
 
 
 def _follow(inputs: Tensor, feature: Tensor, threshold: Tensor, width: Tensor, leads: Tensor, value: Tensor) -> Tensor:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.info import Scaler, SeriesInfo
-from sparcets.core.series import Series, fill_gaps, rows_by_length
+from sparcets.core.series import Series
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.request import FitJob, Request
@@ -35,7 +32,7 @@ class Grid:
     Examples
     --------
     >>> grid = Grid(n_steps=5, size=2)
-    >>> grid.average(np.array([[[1.0], [3.0], [2.0], [2.0], [7.0]]])).ravel().tolist()
+    >>> grid.average(Series(np.array([[[1.0], [3.0], [2.0], [2.0], [7.0]]]))).values.ravel().tolist()
     [2.0, 2.0, 7.0]
     >>> grid.interpolate(np.array([[[0.0], [4.0], [0.0]]])).ravel().round(2).tolist()
     [0.0, 1.0, 3.0, 2.67, 0.0]
@@ -53,14 +50,6 @@ class Grid:
         """Return the grid of series of ``n_steps`` steps, with points of the same size."""
         return Grid(n_steps, self.size)
 
-    def points(self, lengths: IntArray | None) -> IntArray | None:
-        """Return the numbers of points of series with these numbers of steps (batch,), or None.
-
-        >>> Grid(n_steps=9, size=4).points(np.array([1, 4, 9])).tolist()
-        [1, 1, 3]
-        """
-        return None if lengths is None else -(-lengths // self.size)
-
     @property
     def starts(self) -> IntArray:
         """First step of each point (points,)."""
@@ -71,17 +60,16 @@ class Grid:
         """Number of points."""
         return len(self.starts)
 
-    def average(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
-        """Return the averages (batch, points, features) of series (batch, time, features), of the same dtype.
+    def average(self, series: Series) -> Series:
+        """Return the averages of series, of the same dtype; padded series have padded averages.
 
         Gaps count as the last value before; only a feature that a series has no value of is missing in its averages.
-        Those of padded series are padded with zeros, as the series are; see :meth:`points`.
         """
-        filled = fill_gaps(X[:, : self.n_steps], lengths=lengths)
+        filled = series.filled().values[:, : self.n_steps]
         totals = np.add.reduceat(filled, self.starts, axis=1, dtype=np.float64)
-        ends = np.array([[self.n_steps]]) if lengths is None else lengths[:, None]
-        counts = (ends - self.starts).clip(1, self.size)  # (batch, points)
-        return np.asarray((totals / counts[..., None]).astype(X.dtype))
+        counts = (series.steps[:, None] - self.starts).clip(1, self.size)  # (batch, points)
+        averages = np.asarray((totals / counts[..., None]).astype(filled.dtype))
+        return Series(averages, None if series.lengths is None else -(-series.lengths // self.size))
 
     def interpolate(self, change: FloatArray) -> FloatArray:
         """Return changes of points (batch, points, features) as changes of steps (batch, time, features).
@@ -97,27 +85,22 @@ class Grid:
         weight = (position - left)[:, None]
         return np.asarray(change[:, left] * (1 - weight) + change[:, left + 1] * weight)
 
-    def lift(self, X: FloatArray, before: FloatArray, after: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+    def lift(self, series: Series, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return series whose averages become others; steps that no change reaches, and padding, keep their bits.
 
         Parameters
         ----------
-        X, before
-            Series (batch, time, features), and their averages (batch, points, features).
+        series, before
+            Series, and their averages (batch, points, features).
         after
             The averages wanted, met up to the interpolation.
-        lengths
-            True lengths of padded series, or None.
         """
-        if lengths is not None:
-            made: FloatArray = X.copy()
-            for n, rows in rows_by_length(lengths):
-                own = self.at_length(n)
-                averages = before[rows, : own.n_points], after[rows, : own.n_points]
-                made[rows, :n] = own.lift(X[rows, :n], *averages)
-            return made
-        change = self.interpolate(after.astype(np.float64) - before)
-        return np.asarray(np.where(change == 0, X, (X + change).astype(X.dtype)))
+        made: FloatArray = series.values.copy()
+        for rows, part in series.by_length():
+            own, X = self.at_length(min(part.n_steps, self.n_steps)), part.values
+            change = own.interpolate(after[rows, : own.n_points].astype(np.float64) - before[rows, : own.n_points])
+            made[rows, : part.n_steps] = np.where(change == 0, X, (X + change).astype(X.dtype))
+        return made
 
     def limits(self, bound: BoundConstraints) -> BoundConstraints:
         """Return constraints on the averages; those that averages cannot obey are left to the whole series."""
@@ -132,16 +115,16 @@ class Grid:
 
     def job(self, job: FitJob) -> FitJob:
         """Return the fit to the averages."""
-        X, points = self.average(job.X, job.lengths), self.points(job.lengths)
-        steps = X[length_mask(points, *X.shape[:2])]
+        averages = self.average(job.series)
+        steps = averages.values[averages.inside]
         info = replace(
             job.info,
             n_steps=self.n_points,
-            scaler=Scaler.fit(X, points),
+            scaler=Scaler.fit(averages.values, averages.lengths),
             span=np.nanmax(steps, 0).astype(np.float64) - np.nanmin(steps, 0),
             binary=np.zeros_like(job.info.binary),
         )
-        return replace(job, series=Series(X, points), info=info, constraints=self.limits(job.constraints))
+        return replace(job, series=averages, info=info, constraints=self.limits(job.constraints))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +135,7 @@ class AveragingScaler(Scaler):
 
     def transform(self, X: FloatArray) -> FloatArray:
         """Return standardised averages (batch, points, features) of series (batch, time, features)."""
-        return super().transform(self.grid.average(X))
+        return super().transform(self.grid.average(Series(X)).values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +167,9 @@ class LongSeries:
     def request(self, request: Request) -> Request:
         """Return the request for the averages of the queries."""
         at_most = None if request.at_most is None else np.maximum(request.at_most // self.grid.size, 1)
-        averages = self.grid.average(request.X)
         return replace(
             request,
-            series=Series(averages, request.lengths),
+            series=self.grid.average(request.series),
             info=self.info(request.info),
             constraints=self.grid.limits(request.constraints),
             at_most=at_most,
@@ -202,26 +184,4 @@ class LongSeries:
         return (
             f"The series are long: a surrogate of the {kind} and models of other kinds see averages of "
             f"{self.grid.size} steps; the {kind} sees whole series and decides what is valid."
-        )
-
-    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return everything as plain arrays by name, for a file."""
-        header = {"n_steps": self.grid.n_steps, "size": self.grid.size, "scaler": self.scaler.to_dict()}
-        return {
-            "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy(),
-            "series": self.prototypes.series,
-            "classes": self.prototypes.classes,
-            **({} if self.prototypes.lengths is None else {"lengths": self.prototypes.lengths}),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray[Any, Any]]) -> LongSeries | None:
-        """Build from :meth:`to_arrays`'s output; None from nothing: the series are not long."""
-        if not arrays:
-            return None
-        header = json.loads(arrays["header"].tobytes().decode())
-        return cls(
-            Grid(int(header["n_steps"]), int(header["size"])),
-            Scaler.from_dict(header["scaler"]),
-            Prototypes(arrays["series"], arrays["classes"], arrays.get("lengths")),
         )

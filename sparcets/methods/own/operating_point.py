@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.seeding import generator
-from sparcets.core.series import Series, rows_by_length
+from sparcets.core.series import Series
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.methods.own.candidates import drop_negligible
 from sparcets.methods.own.model import FittedModel
@@ -98,36 +98,27 @@ def log_weight_grid(smallest: float, largest: float) -> tuple[float, ...]:
 
 
 def measure_trade_off(
-    model: FittedModel,
-    classifier: Classifier,
-    X: FloatArray,
-    target: IntArray,
-    allowed: BoolArray,
-    lengths: IntArray | None = None,
+    model: FittedModel, classifier: Classifier, series: Series, target: IntArray, allowed: BoolArray
 ) -> list[OperatingPoint]:
     """Measure every sparsity weight and scale of the generator on held-out series in the data's own units.
 
     Residuals outside ``allowed`` entries (time, features) are left out, as in answers.
     """
-    entries = (Series(X, lengths).measured & allowed).sum((1, 2))
-    if lengths is not None:
-        parts = []
-        for n, rows in rows_by_length(lengths):
-            own = model.at_length(n), at_length(classifier, n, X.shape[1])
-            points = measure_trade_off(*own, X[rows, :n], target[rows], allowed[:n])
-            parts.append((len(rows), int(entries[rows].sum()), points))
-        return average_points(parts)
-    x = model.ensemble.standardise(X)
-    targets = torch.as_tensor(target, device=model.device)
-    points, free = [], torch.as_tensor(allowed, device=model.device)
-    for weight in model.log_sparsity_weights:
-        residual = model.propose(model.ensemble.filled(x), targets, weight)
-        for scale in model.residual_scales:
-            delta = torch.where(free, drop_negligible(scale * residual), 0.0)
-            points.append(
-                measure_point(model, classifier, X, x, delta, targets, int(entries.sum()), weight=weight, scale=scale)
-            )
-    return points
+    parts = []
+    for rows, part in series.by_length():
+        n = part.n_steps
+        own, of_length = model if part is series else model.at_length(n), at_length(classifier, n, series.n_steps)
+        x, targets = own.ensemble.standardise(part.values), torch.as_tensor(target[rows], device=model.device)
+        points, free = [], torch.as_tensor(allowed[:n], device=model.device)
+        n_entries = int((part.measured & allowed[:n]).sum())
+        for weight in model.log_sparsity_weights:
+            residual = own.propose(own.ensemble.filled(x), targets, weight)
+            for scale in model.residual_scales:
+                delta = torch.where(free, drop_negligible(scale * residual), 0.0)
+                at = {"weight": weight, "scale": scale}
+                points.append(measure_point(own, of_length, part.values, x, delta, targets, n_entries, **at))
+        parts.append((len(rows), n_entries, points))
+    return parts[0][2] if len(parts) == 1 else average_points(parts)
 
 
 def measure_point(

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.arrays import IntArray
 from sparcets.core.seeding import generator
-from sparcets.core.series import fill_gaps, resample
+from sparcets.core.series import Series
+from sparcets.methods.own.ensemble import standardised
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Classifier
 
@@ -28,14 +29,11 @@ class Prototypes:
     Attributes
     ----------
     series, classes
-        Series (n, time, features), standardised and without gaps, and their classes (n,).
-    lengths
-        True lengths of padded series (n,), or None.
+        Series, standardised and without gaps, and their classes (n,).
     """
 
-    series: FloatArray
+    series: Series
     classes: IntArray
-    lengths: IntArray | None = None
 
     @classmethod
     def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
@@ -45,20 +43,16 @@ class Prototypes:
         K = job.info.n_classes
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
-        lengths = None if job.lengths is None else job.lengths[rows]
-        series = job.info.scaler.transform(job.X[rows]).astype(np.float32)
-        if classifier.takes_gaps:
-            series = fill_gaps(series, lengths=lengths, otherwise=0.0)
-        return cls(series, job.y[rows], lengths)
+        return cls(standardised(job.series[rows], job.info.scaler, gaps=classifier.takes_gaps), job.y[rows])
 
     def at_length(self, n_steps: int) -> Prototypes:
         """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.
 
         A series of the same class that is slower or faster is a series of the class still, from beginning to end.
         """
-        if self.lengths is None and self.series.shape[1] == n_steps:
+        if (self.series.steps == n_steps).all():
             return self
-        return Prototypes(resample(self.series, self.lengths, n_steps), self.classes)
+        return Prototypes(Series(self.series.resampled(n_steps)), self.classes)
 
     def __len__(self) -> int:
         return len(self.series)
@@ -80,7 +74,7 @@ class Prototypes:
             queries = np.flatnonzero(target == k)
             if not len(of_class):
                 continue
-            prototypes = torch.as_tensor(self.series[of_class], device=x.device).reshape(len(of_class), -1)
+            prototypes = torch.as_tensor(self.series.values[of_class], device=x.device).reshape(len(of_class), -1)
             # By differences: by products, the last bits and with them the order of equal ones depend on the number of
             # queries.
             distance = torch.cdist(
@@ -94,7 +88,7 @@ class Prototypes:
 
     def select(self, rows: IntArray, x: Tensor) -> Tensor:
         """Return prototypes by their rows (batch, time, features); the query itself where the row is -1."""
-        if not len(self.series):  # a classifier that is wrong about every series leaves no prototypes
+        if not len(self):  # a classifier that is wrong about every series leaves no prototypes
             return x
-        found = torch.as_tensor(self.series[np.maximum(rows, 0)], device=x.device, dtype=x.dtype)
+        found = torch.as_tensor(self.series.values[np.maximum(rows, 0)], device=x.device, dtype=x.dtype)
         return torch.where(torch.as_tensor(rows >= 0, device=x.device)[:, None, None], found, x)

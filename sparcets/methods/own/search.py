@@ -26,13 +26,12 @@ from sparcets.methods.own.candidates import (
     rank_answers,
     rank_changes,
 )
-from sparcets.methods.own.ensemble import Ensemble
+from sparcets.methods.own.ensemble import ASKED, Belief, Ensemble
 from sparcets.methods.own.generator import SHORT_WINDOW_DIVISOR
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.operating_point import OperatingPoint
 from sparcets.methods.own.pieces import Starts, search_pieces
 from sparcets.methods.own.prototypes import NEAREST, STARTS
-from sparcets.methods.own.selector import BATCH, Belief
 from sparcets.methods.request import Answers, Request, pause
 from sparcets.models.base import Classifier
 from sparcets.training.device import threads_for
@@ -64,7 +63,7 @@ def choose(
     confidence
         The least probability that the explained classifier has to give, or None.
     """
-    with threads_for(BATCH["cpu"] * made[0, 0].numel()):
+    with threads_for(ASKED["cpu"] * made[0, 0].numel()):
         return _choose(_Inquiry(ensemble, made.flatten(0, 1), target.repeat(len(made)), confidence), share, n)
 
 
@@ -129,7 +128,7 @@ class _Inquiry:
     def is_valid(self, rows: Tensor) -> Tensor:
         """Ask the explained classifier about some candidates (mask), and return what it is known to accept."""
         new = (rows & ~self.known[None]).nonzero()[:, 0]
-        for part in torch.split(new, BATCH[self.x.device.type]) if len(new) else ():
+        for part in torch.split(new, ASKED[self.x.device.type]) if len(new) else ():
             pause()
             log_proba, target = self.ensemble.explained_log_proba(self.x[part]), self.target[part]
             self.own[part] = log_proba.gather(1, target[:, None])[:, 0].exp().float()

@@ -7,9 +7,8 @@ from torch import nn
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own.ensemble import Ensemble
+from sparcets.methods.own.ensemble import Ensemble, Selector
 from sparcets.methods.own.model import FittedModel
-from sparcets.methods.own.selector import Selector
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Classifier
 

@@ -9,6 +9,7 @@ import torch
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError
+from sparcets.core.series import Series
 from sparcets.methods.export import _module
 from sparcets.methods.own import coarse as long_fit
 from sparcets.methods.own import explainer, grid
@@ -53,12 +54,12 @@ def explain(fitted: sp.Explainer, queries: Any = QUERIES, **options: Any) -> sp.
 def test_averages_and_changes_that_are_carried_back() -> None:
     some = grid.Grid(n_steps=11, size=3)
     series = np.random.default_rng(0).normal(size=(2, 11, 1)).astype(np.float32)
-    averages = some.average(series)
+    averages = some.average(Series(series)).values
     assert averages.dtype == np.float32 and averages.shape == (2, 4, 1)
     np.testing.assert_allclose(averages[:, 3], series[:, 9:].mean(1), rtol=1e-6)
     after = averages.copy()
     after[:, 1] += 3.0
-    made = some.lift(series, averages, after)
+    made = some.lift(Series(series), averages, after)
     change = (made - series)[0, :, 0]
     # From the middle of the first point (step 1) to that of the third (step 7), and nowhere else.
     np.testing.assert_allclose(change, [0, 0, 1, 2, 3, 2, 1, 0, 0, 0, 0], atol=1e-6)
@@ -136,10 +137,10 @@ def test_details_are_taken_from_real_series(small: None) -> None:
 
 def test_the_view_takes_details_of_the_nearest_series(small: None) -> None:
     some = grid.Grid.of(N_STEPS)
-    lifting = Lifting(some, X)
+    lifting = Lifting(some, Series(X))
     view = GridView(sp.wrap(Whole(), n_classes=3), lifting)
-    np.testing.assert_array_equal(lifting.lift(lifting.averages[[5, 3]]), X[[5, 3]])
-    np.testing.assert_array_equal(view.predict(lifting.averages), view.classifier.predict(X))
+    np.testing.assert_array_equal(lifting.lift(lifting.averages.values[[5, 3]]), X[[5, 3]])
+    np.testing.assert_array_equal(view.predict(lifting.averages.values), view.model.predict(X))
 
 
 def test_a_generator_of_averages_is_not_exported(fitted: sp.Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,13 +191,14 @@ def test_averages_of_padded_series_are_those_of_the_series_alone() -> None:
     some, lengths = grid.Grid(n_steps=11, size=3), np.array([11, 7, 2])
     series = np.random.default_rng(0).normal(size=(3, 11, 2)) * (np.arange(11) < lengths[:, None])[..., None]
     series[1, 2, 0] = np.nan
-    averages, points = some.average(series, lengths), some.points(lengths)
+    found = some.average(Series(series, lengths))
+    averages, points = found.values, found.lengths
     after = averages + np.random.default_rng(1).normal(size=averages.shape)
-    made = some.lift(series, averages, after, lengths)
+    made = some.lift(Series(series, lengths), averages, after)
     for i, (n, p) in enumerate(zip(lengths, points, strict=True)):
         alone = grid.Grid(int(n), 3)
-        np.testing.assert_array_equal(averages[i, :p], alone.average(series[i : i + 1, :n])[0])
-        expected = alone.lift(series[i : i + 1, :n], averages[i : i + 1, :p], after[i : i + 1, :p])[0]
+        np.testing.assert_array_equal(averages[i, :p], alone.average(Series(series[i : i + 1, :n])).values[0])
+        expected = alone.lift(Series(series[i : i + 1, :n]), averages[i : i + 1, :p], after[i : i + 1, :p])[0]
         np.testing.assert_array_equal(made[i, :n], expected)
         assert not averages[i, p:].any() and not made[i, n:].any()
 
@@ -216,7 +218,7 @@ def test_long_series_of_unequal_length(unequal: sp.Explainer, tmp_path: Any) -> 
 
 def test_the_view_takes_details_of_a_series_with_as_many_points(small: None) -> None:
     some, padded = grid.Grid.of(N_STEPS), X * (np.arange(N_STEPS) < LENGTHS[:, None])[..., None]
-    lifting = Lifting(some, padded, LENGTHS)
+    lifting = Lifting(some, Series(padded, LENGTHS))
     view = GridView(sp.wrap(Masked(), n_classes=3), lifting)
-    said = view.outputs_unchecked(lifting.averages, some.points(LENGTHS))
-    np.testing.assert_array_equal(said, view.classifier.predict_proba(padded, LENGTHS))
+    said = view.outputs_unchecked(lifting.averages.values, lifting.averages.lengths)
+    np.testing.assert_array_equal(said, view.model.predict_proba(padded, LENGTHS))

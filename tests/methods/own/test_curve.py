@@ -29,7 +29,7 @@ PARTS = 5
 @pytest.fixture
 def model(build_model):
     def build(*judges, **kwargs):
-        return build_model(INFO, [CLASSIFIER], Prototypes(Z, Y), judges=judges, generates=False, **kwargs)
+        return build_model(INFO, [CLASSIFIER], Prototypes(Series(Z), Y), judges=judges, generates=False, **kwargs)
 
     return build
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.core.settings import FAMILIES
 from sparcets.evaluation.judges import judge_config
 from sparcets.methods.own import ensemble as module
-from sparcets.methods.own.ensemble import target_log_proba, train_ensemble, train_network
-from sparcets.methods.own.family import FamilyClassifier
+from sparcets.methods.own.ensemble import target_log_proba, train_ensemble
+from sparcets.methods.own.family import Family
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.cuda import WARM_UP, CapturedStep
@@ -34,7 +34,7 @@ OTHERS = tuple(name for name in FAMILIES if name != "neural")
 
 @pytest.fixture(scope="module")
 def families():
-    return [FamilyClassifier.fit_member(name, Z, Y, 3, seed=0) for name in OTHERS]
+    return [Family.fit(name, Series(Z.numpy()), Y, 3, seed=0) for name in OTHERS]
 
 
 @pytest.fixture
@@ -94,50 +94,10 @@ def test_log_probabilities_of_the_targets():
 # Networks.
 
 
-def train(architecture="fcn", *, series=X, labels=Y, names=NAMES, noise=0.0, seed=0, device="cpu"):
-    config = sp.ExplainerConfig(device=device)
-    return train_network(series, labels, names, architecture, noise=noise, seed=seed, config=config)
-
-
-def same(a, b):
-    weights = b.weights()
-    return all(torch.equal(value, weights[name]) for name, value in a.weights().items())
-
-
 @pytest.fixture
 def short(monkeypatch):
     """Train networks for a few steps."""
     monkeypatch.setattr(module, "NETWORK_STEPS", 3)
-
-
-def test_a_network_learns_with_noise():
-    network = train(noise=0.3)
-    assert (network.predict(NEW) == TRUTH).mean() > 0.9 and network.config.noise == 0.3
-
-
-@pytest.mark.usefixtures("short")
-def test_the_seed_decides_the_network_and_noise_is_used():
-    first = train(seed=3)
-    torch.manual_seed(9)
-    assert same(train(seed=3), first) and not same(train(seed=4), first) and not same(train(seed=3, noise=2.0), first)
-    with pytest.raises(ConfigError, match=r"'noise' must be >= 0, got -0.1"):
-        train(noise=-0.1)
-
-
-@pytest.mark.usefixtures("short")
-def test_a_class_may_have_no_series():
-    network = train(series=X[Y != 1], labels=Y[Y != 1])
-    assert network.class_names == NAMES and network.predict_proba(X[:2]).shape == (2, 3)
-
-
-@pytest.mark.usefixtures("short")
-@pytest.mark.parametrize("architecture", [module.MEMBER, module.JUDGE])
-def test_gradients_reach_the_series_and_no_weights(architecture):
-    network = train(architecture)
-    x = torch.tensor(X[:4], requires_grad=True)
-    network.log_proba(x)[:, 0].sum().backward()
-    assert x.grad.abs().sum() > 0
-    assert all(p.grad is None for p in network._network.parameters())
 
 
 @pytest.mark.gpu
@@ -201,6 +161,7 @@ def test_networks_are_of_two_architectures_one_trained_with_noise(fit_job):
     assert (judge.architecture, judge.config.noise) == (module.JUDGE, 0.0)
     assert len({member.config.seed, judge.config.seed, judge_config(len(X)).seed}) == 3  # nor one for evaluation
     assert not built.families and built.selector.families == ("neural",)
+    assert (member.predict(NEW) == TRUTH).mean() > 0.9
 
 
 @pytest.mark.usefixtures("short")
@@ -213,11 +174,9 @@ def test_without_families_the_explained_classifier_is_alone(fit_job, setting):
 
 def test_families_that_are_no_better_than_chance_are_left_out(fit_job, monkeypatch):
     config = CONFIG.override('families=["intervals", "convolutions"]')
-    plain = FamilyClassifier.accuracy
+    plain = Family.accuracy
     chance = np.bincount(Y[ROWS]).max() / len(ROWS)
-    monkeypatch.setattr(
-        FamilyClassifier, "accuracy", property(lambda s: chance if s.family == "intervals" else plain.fget(s))
-    )
+    monkeypatch.setattr(Family, "accuracy", property(lambda s: chance if s.family == "intervals" else plain.fget(s)))
     built = train_ensemble(fit_job(X, Y, NAMES), ROWS, EXPLAINED, config, seed=0)
     assert {family.family for family in built.families} == {"convolutions"}
     assert built.selector.families == ("convolutions",) and len(built.levels) == 1 + built.families[0].n_heads

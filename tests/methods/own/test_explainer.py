@@ -17,7 +17,7 @@ from sparcets.methods.own import explainer as module
 from sparcets.methods.own import generator as sizing
 from sparcets.methods.own import operating_point
 from sparcets.methods.own.candidates import drop_negligible
-from sparcets.methods.own.family import FamilyClassifier
+from sparcets.methods.own.family import Family
 from sparcets.methods.own.operating_point import (
     ADVICE,
     ADVICE_GENERATOR,
@@ -409,8 +409,7 @@ def test_a_finished_training_is_not_repeated(tmp_path, whole, monkeypatch):
     build(*RESUMED).fit(X, Y, checkpoint=tmp_path)
     for step in (GanStep, ClassifierStep):
         monkeypatch.setattr(step, "update", lambda *args: pytest.fail("trained again"))
-    for name in ("fit_member", "fit_judge"):
-        monkeypatch.setattr(FamilyClassifier, name, lambda *args, **options: pytest.fail("trained again"))
+    monkeypatch.setattr(Family, "fit", lambda *args, **options: pytest.fail("trained again"))
     assert_same(build(*RESUMED).fit(X, Y, checkpoint=tmp_path), whole)
 
 

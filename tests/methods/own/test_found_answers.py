@@ -10,7 +10,7 @@ import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own.candidates import BELIEVED, MAX_PRICE, VALID, FoundAnswers, rank_answers
-from sparcets.methods.own.selector import Belief, Selector
+from sparcets.methods.own.ensemble import Belief, Selector
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule

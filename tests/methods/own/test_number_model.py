@@ -21,7 +21,7 @@ def test_prototypes_and_references_are_within_the_goal(fitted):
     explainer, _, y = fitted
     goal = Goal(np.array([[np.quantile(y, 0.7), np.inf]]), ("high", "low"))
     view = explainer._number_model.within(goal)
-    series = explainer.info_.scaler.inverse(view.prototypes.series)
+    series = explainer.info_.scaler.inverse(view.prototypes.series.values)
     assert is_within(explainer.classifier.predict(series), goal.bounds - 1e-5).all()
     assert len(series) == is_within(y[:, None], goal.bounds).sum()
     assert len(view.reference.series) == len(series)
@@ -31,7 +31,7 @@ def test_prototypes_and_references_are_within_the_goal(fitted):
 def test_where_no_series_is_within_the_closest_ones_are_taken(fitted):
     explainer, _, y = fitted
     view = explainer._number_model.within(Goal(np.array([[y.max() + 1, np.inf]]), ("higher", "other")))
-    series = explainer.info_.scaler.inverse(view.prototypes.series)
+    series = explainer.info_.scaler.inverse(view.prototypes.series.values)
     assert np.sort(series[:, :, 0].mean(1))[0] >= np.sort(y)[-len(series)] - 1e-5
     assert 1 <= len(series) < 10
     assert not len(view.reference.series)

@@ -9,7 +9,9 @@ import torch
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.own.candidates import drop_negligible
+from sparcets.methods.own.ensemble import Selector
 from sparcets.methods.own.operating_point import (
     NEARLY,
     RESIDUAL_SCALES,
@@ -23,7 +25,6 @@ from sparcets.methods.own.operating_point import (
     trade_off_history,
 )
 from sparcets.methods.own.prototypes import Prototypes
-from sparcets.methods.own.selector import Selector
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -55,7 +56,7 @@ def model(build_model):
         return build_model(
             INFO,
             [MeanModule(sharpness=3.0)],
-            Prototypes(Z, Y),
+            Prototypes(Series(Z), Y),
             judges=judges,
             log_weights=[math.log(w) for w in weights],
             scales=scales,
@@ -126,7 +127,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model):
     target = np.ones(len(rows), dtype=np.int64)
     classifier = sp.wrap(MeanModule(), n_classes=3)
     built = model(Constant(0), weights=(0.05, 1.0), scales=(1.0, 6.0))
-    points = measure_trade_off(built, classifier, X[rows], target, allowed=ALL)
+    points = measure_trade_off(built, classifier, Series(X[rows]), target, allowed=ALL)
     weights = built.log_sparsity_weights
     assert [(p.log_sparsity_weight, p.residual_scale) for p in points] == [(w, s) for w in weights for s in (1.0, 6.0)]
     assert [p.valid for p in points[:2]] == [0.0, 0.0] and points[2].valid < points[3].valid == 1.0
@@ -137,7 +138,7 @@ def test_the_trade_off_is_measured_by_classifier_and_selector(model):
         delta = drop_negligible(p.residual_scale * residual)
         assert p.changed == pytest.approx((delta != 0).float().mean().item())
         assert p.valid == (classifier.predict(INFO.scaler.add_delta(X[rows], delta.numpy())) == 1).mean()
-    half = measure_trade_off(built, classifier, X[rows], target, allowed=ALL & (np.arange(4) < 2))
+    half = measure_trade_off(built, classifier, Series(X[rows]), target, allowed=ALL & (np.arange(4) < 2))
     assert half[3].changed == pytest.approx(2 * points[3].changed)
 
 
@@ -145,9 +146,9 @@ def test_transfer_is_the_share_that_is_believed(model):
     rows = np.flatnonzero(Y == 0)
     target = np.ones(len(rows), dtype=np.int64)
     classifier, built = sp.wrap(MeanModule(), n_classes=3), model(MeanModule(), weights=(1.0,), scales=(1.5,))
-    (point,) = measure_trade_off(built, classifier, X[rows], target, allowed=ALL)
+    (point,) = measure_trade_off(built, classifier, Series(X[rows]), target, allowed=ALL)
     assert 0 < point.transfer == point.valid  # a judge that is the classifier itself
-    (alone,) = measure_trade_off(model(weights=(1.0,), scales=(1.5,)), classifier, X[rows], target, allowed=ALL)
+    (alone,) = measure_trade_off(model(weights=(1.0,), scales=(1.5,)), classifier, Series(X[rows]), target, allowed=ALL)
     assert alone.transfer == 1.0  # without families there is nothing to doubt
 
 
@@ -158,7 +159,7 @@ def test_missing_entries_are_not_counted(model):
     queries[0, 3:6, 1] = np.nan
     classifier, built = sp.wrap(MeanModule(), n_classes=3, missing="forward"), model(weights=(1.0,), scales=(1.0,))
     built = replace(built, ensemble=replace(built.ensemble, selector=Selector(networks=[], judges=[], gaps=True)))
-    (point,) = measure_trade_off(built, classifier, queries, target, ALL)
+    (point,) = measure_trade_off(built, classifier, Series(queries), target, ALL)
     n = len(queries)
     assert point.changed == pytest.approx((9 * n - 3) / (36 * n - 3))
 

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.own import pieces as module
-from sparcets.methods.own.family import FEATURES, FamilyClassifier
+from sparcets.methods.own.family import FEATURES, Family
 from sparcets.methods.own.pieces import Pieces, Starts, cut_pieces, search_pieces
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -26,7 +27,7 @@ TARGET = torch.ones(6, dtype=torch.int64)
 @pytest.fixture(scope="module")
 def ensemble(build_ensemble):
     """Return an ensemble of all families but the neural one, around a module."""
-    families = [FamilyClassifier.fit_member(family, Z, Y, 3, seed=0) for family in FEATURES]
+    families = [Family.fit(family, Series(Z.numpy()), Y, 3, seed=0) for family in FEATURES]
     return build_ensemble(INFO, [MeanModule(sharpness=2.0)], families=families)
 
 

@@ -12,10 +12,10 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import search as module
 from sparcets.methods.own.candidates import MAX_PRICE, FoundAnswers
+from sparcets.methods.own.ensemble import Selector
 from sparcets.methods.own.operating_point import OperatingPoint, log_weight_grid
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.search import ATTEMPTS, Search, answer
-from sparcets.methods.own.selector import Selector
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -53,7 +53,7 @@ def model(build_model):
 
     def build(*judges, prototypes=True, size=3.0, **stub):
         rows = np.flatnonzero(CLASSIFIER.predict(X) == Y) if prototypes else []
-        real = Prototypes(INFO.scaler.transform(X[rows]).astype(np.float32), Y[rows])
+        real = Prototypes(Series(INFO.scaler.transform(X[rows]).astype(np.float32)), Y[rows])
         weights = log_weight_grid(0.5, 2.0)
         judges = judges or (CLASSIFIER,)
         return build_model(INFO, [CLASSIFIER], real, judges=judges, log_weights=weights, size=size, **stub)
@@ -219,7 +219,7 @@ def test_where_the_search_finds_nothing_a_real_series_answers(model):
     assert (answers.status == "neighbour").all() and valid(answers).all()
     x = torch.tensor(INFO.scaler.transform(QUERIES), dtype=torch.float32)
     nearest = built.prototypes.nearest(x, np.ones(6, dtype=np.int64), 1)[:, 0]
-    expected = INFO.scaler.inverse(built.prototypes.series[nearest])
+    expected = INFO.scaler.inverse(built.prototypes.series.values[nearest])
     np.testing.assert_allclose(answers.counterfactual, expected, atol=1e-5)
 
 
@@ -290,7 +290,7 @@ def test_the_starts_of_one_query_stand_together_and_its_candidates_in_one_column
             at = i * k + j
             assert torch.equal(starts.x[at], searching.x[row]) and starts.target[at] == 1
             assert starts.deviates[at] == deviates
-            real = torch.as_tensor(searching.model.prototypes.series[searching.nearest[row, rank]])
+            real = torch.as_tensor(searching.model.prototypes.series.values[searching.nearest[row, rank]])
             torch.testing.assert_close(starts.change[at], real - searching.x[row])
             assert torch.equal(candidates[j, i], starts.change[at])
             assert torch.equal(candidates[k + j, i], 2 * starts.change[at])
@@ -303,7 +303,7 @@ def test_fewer_starts(model, attempt, ranks):
     changes, deviates = searching._starts(rows, attempt)
     assert deviates == [True, False]
     for change, rank in zip(changes, ranks, strict=True):
-        real = torch.as_tensor(searching.model.prototypes.series[searching.nearest[rows, rank]])
+        real = torch.as_tensor(searching.model.prototypes.series.values[searching.nearest[rows, rank]])
         torch.testing.assert_close(change, real - searching.x[rows])
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.methods.own import selector as module
-from sparcets.methods.own.selector import LEAD, NEURAL, Belief, Selector
+from sparcets.methods.own import ensemble as module
+from sparcets.methods.own.ensemble import LEAD, NEURAL, Belief, Selector
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -100,7 +100,7 @@ def test_several_judges_of_a_family_vote_together():
 @pytest.mark.parametrize("elsewhere", [0, 1, 2])
 def test_the_columns_are_the_families_in_order_wherever_they_are_asked(monkeypatch, elsewhere):
     monkeypatch.setattr(module, "ELSEWHERE", {"cpu": elsewhere})
-    monkeypatch.setattr(module, "BATCH", {"cpu": 4})
+    monkeypatch.setattr(module, "ASKED", {"cpu": 4})
     network = sp.wrap(MeanModule(), n_classes=3)
     selector = Selector(networks=[network], judges=[ONE, ByLevel(), THREE])
     belief = selector.ask(X, RAW, TARGET)
@@ -122,11 +122,11 @@ def test_many_series_are_asked_in_parts_with_the_same_result(monkeypatch):
     network = sp.wrap(MeanModule(sharpness=1.0), n_classes=3)
     sizes = []
     log_proba = SimpleNamespace(
-        device=network.device, log_proba=lambda raw: sizes.append(len(raw)) or network.log_proba(raw)
+        device=network.device, log_proba=lambda raw, _: sizes.append(len(raw)) or network.log_proba(raw)
     )
     selector = Selector(networks=[log_proba], judges=[THREE])
     whole = selector.ask(X, RAW, TARGET)
-    monkeypatch.setattr(module, "BATCH", {"cpu": 4})
+    monkeypatch.setattr(module, "ASKED", {"cpu": 4})
     parts = selector.ask(X, RAW, TARGET)
     assert sizes == [10, 4, 4, 2]
     torch.testing.assert_close(parts.support, whole.support)

@@ -103,8 +103,8 @@ def test_the_same_model(pair):
         assert getattr(one.ensemble, name) == getattr(other.ensemble, name)
     assert torch.equal(one.ensemble.levels, other.ensemble.levels)
     assert one.ensemble.selector.families == other.ensemble.selector.families
-    for name in ("series", "classes"):
-        assert np.array_equal(getattr(one.prototypes, name), getattr(other.prototypes, name))
+    assert np.array_equal(one.prototypes.series.values, other.prototypes.series.values)
+    assert np.array_equal(one.prototypes.classes, other.prototypes.classes)
     assert (one.generator is None) == (other.generator is None)
     if one.generator is not None:
         for name in ("hidden", "layers", "training"):
@@ -133,7 +133,7 @@ def test_immutable_features_and_float64_are_restored(tmp_path):
 def test_a_damaged_file_is_refused(tmp_path):
     explainer = build(module()).fit(X, Y)
     arrays = arrays_of(explainer)
-    for missing in (HEADER, "generator/mutable", "prototypes", "levels", "family 0/features.start"):
+    for missing in (HEADER, "generator/mutable", "prototypes/classes", "levels", "family 0/features.start"):
         damaged = {name: array for name, array in arrays.items() if name != missing}
         with pytest.raises((KeyError, TypeError)):
             model_from_arrays(damaged, explainer.classifier, explainer.info_, explainer.config)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.core.series import Series
 from sparcets.methods.own import surrogate as module
 from sparcets.methods.own.surrogate import NOISES, SURROGATE_CONFIG, distill, perturb
 from sparcets.testing.data import make_series
@@ -24,7 +25,7 @@ def quick(monkeypatch):
 
 
 def of(black_box, **kwargs):
-    return distill(black_box, X, class_names=NAMES, device="cpu", **kwargs)
+    return distill(black_box, Series(X), class_names=NAMES, device="cpu", **kwargs)
 
 
 def test_a_forest_is_matched_and_the_surrogate_has_gradients():
@@ -34,7 +35,7 @@ def test_a_forest_is_matched_and_the_surrogate_has_gradients():
     black_box = sp.wrap(forest, layout="flat")
     surrogate = of(black_box)
     assert (surrogate.predict(NEW) == black_box.predict(NEW)).mean() > 0.95
-    fresh = perturb(NEW, np.repeat(np.arange(60), 4), np.random.default_rng(5))
+    fresh = perturb(Series(NEW), np.repeat(np.arange(60), 4), np.random.default_rng(5))
     assert (surrogate.predict(fresh) == black_box.predict(fresh)).mean() > 0.9
     x = torch.tensor(NEW[:3], requires_grad=True)
     surrogate.log_proba(x)[:, 1].sum().backward()
@@ -95,7 +96,7 @@ def test_probabilities_a_little_below_zero_are_corrected():
 
 def perturbed(series, n, kind):
     """Return the perturbed copies of one kind of the first series."""
-    return perturb(series, np.zeros(n, dtype=int), np.random.default_rng(0))[kind::4]
+    return perturb(Series(series), np.zeros(n, dtype=int), np.random.default_rng(0))[kind::4]
 
 
 def test_noise_has_one_of_its_sizes_relative_to_each_feature():
