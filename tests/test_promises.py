@@ -14,7 +14,7 @@ import sparcets as sp
 from sparcets.core.explanation import join
 from sparcets.core.series import Series
 from sparcets.methods import EXPLAINERS
-from sparcets.methods.own.prototypes import Prototypes
+from sparcets.methods.own.candidates import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

@@ -7,9 +7,9 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import DataError, NonFiniteError
-from sparcets.methods.own import coarse as long_fit
 from sparcets.methods.own import explainer as method
 from sparcets.methods.own import grid
+from sparcets.methods.own import grid as long_fit
 from sparcets.testing.data import make_series
 
 N, STEPS = 72, 20

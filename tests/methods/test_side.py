@@ -10,8 +10,8 @@ from sparcets.core.errors import CapabilityError, DataError, ShapeError, Storage
 from sparcets.evaluation.families import FamilyJudge
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.export import export_generator
-from sparcets.methods.own import coarse as long_fit
 from sparcets.methods.own import explainer, grid
+from sparcets.methods.own import grid as long_fit
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.losses import LossTerm

@@ -1,16 +1,21 @@
-"""FoundAnswers: the best answers found so far to a batch of queries, and the reasons where none was found."""
+"""Candidates: the real series that answers may move towards, the choice between proposals, and the best ones so far."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
-from sparcets.methods.own.ensemble import Belief, Ensemble
+from sparcets.core.seeding import generator
+from sparcets.core.series import Series
+from sparcets.methods.own.ensemble import ASKED, Belief, Ensemble, standardised
 from sparcets.methods.own.generator import WINDOW_DIVISOR, window_mean
-from sparcets.methods.request import Answers, Request
+from sparcets.methods.request import Answers, FitJob, Request, pause
 from sparcets.models.base import Classifier
+from sparcets.training.device import threads_for
 
 MAX_OVERLAP = 0.75  # overlap of the changed entries above which two answers count as the same
 BELIEVED, VALID = 2.0, 1.0  # ranks of an answer that all families believe, and of one that is valid
@@ -28,14 +33,12 @@ class FoundAnswers:
     ----------
     request
         The queries.
-    classifier
-        The explained one.
     ensemble
         Its selector is asked.
     """
 
-    def __init__(self, request: Request, classifier: Classifier, ensemble: Ensemble) -> None:
-        self.request, self.classifier, self.ensemble = request, classifier, ensemble
+    def __init__(self, request: Request, ensemble: Ensemble) -> None:
+        self.request, self.ensemble = request, ensemble
         B, n = len(request), request.n
         self.rank = np.full((B, n), -1.0)  # of each answer; larger is better, below VALID it is none
         self.series = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
@@ -74,8 +77,7 @@ class FoundAnswers:
             return
         request = self.request
         admitted = request.apply_limits(proposal, rows)
-        lengths = None if request.lengths is None else request.lengths[rows]
-        proba = self.classifier.outputs_unchecked(admitted, lengths)
+        proba = request.classifier.outputs_unchecked(admitted, None)
         valid = request.is_reached(proba, rows)
         if belief is None or self._altered(proposal, admitted):
             belief = self._ask(rows, admitted, valid)
@@ -234,3 +236,197 @@ def rank_changes(delta: Tensor, divisor: int = WINDOW_DIVISOR) -> Tensor:
 def keep_first(delta: Tensor, rank: Tensor, n: Tensor) -> Tensor:
     """Return residuals of which the first ``n`` (batch,) by rank are kept."""
     return torch.where(rank < n[:, None, None], delta, torch.zeros_like(delta))
+
+
+CHEAP = ("intervals", "quantiles")  # families that are asked about all candidates, the cheapest first
+AT_A_TIME = 4  # candidates of each query that the other families are asked about
+
+
+@torch.no_grad()
+def choose(
+    ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: int, confidence: float | None = None
+) -> tuple[Tensor, Belief]:
+    """Return the best ``n`` candidates of each query (n, queries), and what the families say of them (n * queries).
+
+    Parameters
+    ----------
+    ensemble
+        Its explained classifier and its selector are asked.
+    made
+        Candidates (candidates, queries, time, features), standardised.
+    target
+        Target classes (queries,).
+    share
+        Share of entries that each candidate changes (candidates, queries).
+    n
+        How many candidates of each query.
+    confidence
+        The least probability that the explained classifier has to give, or None.
+    """
+    with threads_for(ASKED["cpu"] * made[0, 0].numel()):
+        return _choose(_Inquiry(ensemble, made.flatten(0, 1), target.repeat(len(made)), confidence), share, n)
+
+
+def _choose(asked: _Inquiry, share: Tensor, n: int) -> tuple[Tensor, Belief]:
+    families = asked.ensemble.selector.families
+    alive = torch.ones_like(share, dtype=torch.bool).flatten()
+    for name in (*(name for name in CHEAP[:1] if name in families), None, *CHEAP[1:]):
+        if name is None:
+            alive &= asked.is_valid(alive)
+        elif name in families:
+            alive &= asked.believes(name, alive)
+    rest = [name for name in families if name not in CHEAP]
+    paid = torch.full_like(share, torch.inf).flatten()
+    ordered, order = torch.where(alive.reshape(share.shape), share, torch.inf).sort(dim=0, stable=True)
+    row = row_of(order).reshape(order.shape)
+    n = min(n, len(share))
+    for first in range(0, len(share), AT_A_TIME):
+        # What follows changes more, so that it is at best worth its changes divided by the price of a lead.
+        worst = paid.reshape(share.shape).kthvalue(n, dim=0).values
+        is_open = (ordered[first] < torch.inf) & (ordered[first] / MAX_PRICE < worst)
+        if not is_open.any():
+            break
+        now = torch.zeros_like(alive)
+        now[row[first : first + AT_A_TIME, is_open].flatten()] = True
+        now &= alive
+        for name in rest:
+            asked.believes(name, now)
+        belief = asked.belief()
+        price = torch.where(belief.convincing, share.flatten() / MAX_PRICE, share.flatten())
+        paid = torch.where(now & belief.believed, price, paid)
+    # Where no candidate is believed, the one that most families believe is wanted: all have to be asked.
+    doubted = torch.isinf(paid.reshape(share.shape)).all(0).expand_as(share).flatten()
+    valid = asked.is_valid(doubted)
+    for name in families:
+        asked.believes(name, doubted & valid)
+    belief = asked.belief()
+    rank = rank_answers(asked.own, asked.valid, belief, share.flatten())
+    best = rank.reshape(share.shape).argsort(dim=0, descending=True, stable=True)[:n]
+    chosen = torch.zeros_like(alive)
+    chosen[row_of(best)] = True
+    for name in families:
+        asked.believes(name, chosen)
+    return best, asked.belief().select(row_of(best))
+
+
+def row_of(best: Tensor) -> Tensor:
+    """Return the rows of candidates (n, queries) in a list of all, query by query within each candidate."""
+    return (best * best.shape[1] + torch.arange(best.shape[1], device=best.device)).flatten()
+
+
+class _Inquiry:
+    """What has been said of candidates so far; nobody is asked twice about one."""
+
+    def __init__(self, ensemble: Ensemble, x: Tensor, target: Tensor, confidence: float | None) -> None:
+        self.ensemble, self.x, self.target, self.confidence = ensemble, x, target, confidence
+        families = ensemble.selector.families
+        self.own = x.new_zeros(len(x))  # probability of the target by the explained classifier
+        self.valid = torch.zeros(len(x), dtype=torch.bool, device=x.device)
+        self.support, self.margin = x.new_zeros(2, len(x), len(families))
+        self.known = {name: torch.zeros_like(self.valid) for name in (*families, None)}
+
+    def is_valid(self, rows: Tensor) -> Tensor:
+        """Ask the explained classifier about some candidates (mask), and return what it is known to accept."""
+        new = (rows & ~self.known[None]).nonzero()[:, 0]
+        for part in torch.split(new, ASKED[self.x.device.type]) if len(new) else ():
+            pause()
+            log_proba, target = self.ensemble.explained_log_proba(self.x[part]), self.target[part]
+            self.own[part] = log_proba.gather(1, target[:, None])[:, 0].exp().float()
+            self.valid[part] = (log_proba.argmax(1) == target) & (self.own[part] >= (self.confidence or 0.0))
+        self.known[None] |= rows
+        return self.valid
+
+    def believes(self, name: str, rows: Tensor) -> Tensor:
+        """Ask a family about some candidates (mask), and return what it is known to believe."""
+        column = self.ensemble.selector.families.index(name)
+        new = (rows & ~self.known[name]).nonzero()[:, 0]
+        if len(new):
+            x = self.x[new]
+            said = self.ensemble.selector.ask_family(name, x, self.ensemble.to_raw(x), self.target[new])
+            self.support[new, column], self.margin[new, column] = said
+        self.known[name] |= rows
+        agrees: Tensor = self.support[:, column] > 0.5
+        return agrees
+
+    def belief(self) -> Belief:
+        """Return what the families have said; who was not asked does not support a candidate."""
+        return Belief(self.support, self.margin, self.ensemble.selector.leads(self.x))
+
+
+PER_CLASS = 200  # prototypes kept per class, at least
+MAX_ENTRIES = 2**23  # of all prototypes together: the more there are, the nearer is the nearest
+NEAREST = 6  # prototypes tried per query
+STARTS = 3  # of them that a search starts from at a time, at most
+PROTOTYPE_SEED = "guides"  # name in the seeds; an older word, kept so that the same seed gives the same prototypes
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """Training series that are labelled and predicted as their class.
+
+    Attributes
+    ----------
+    series, classes
+        Series, standardised and without gaps, and their classes (n,).
+    """
+
+    series: Series
+    classes: IntArray
+
+    @classmethod
+    def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
+        """Return some series of each class, at random."""
+        rng = generator(seed, PROTOTYPE_SEED)
+        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X, job.lengths) == job.y))
+        K = job.info.n_classes
+        kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
+        rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
+        return cls(standardised(job.series[rows], job.info.scaler, gaps=classifier.takes_gaps), job.y[rows])
+
+    def at_length(self, n_steps: int) -> Prototypes:
+        """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.
+
+        A series of the same class that is slower or faster is a series of the class still, from beginning to end.
+        """
+        if (self.series.steps == n_steps).all():
+            return self
+        return Prototypes(Series(self.series.resampled(n_steps)), self.classes)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def nearest(self, x: Tensor, target: IntArray, n: int) -> IntArray:
+        """Return the rows of the ``n`` nearest prototypes of each query's target (batch, n); -1 if there are no more.
+
+        Parameters
+        ----------
+        x, target
+            Standardised queries (batch, time, features) and target classes (batch,).
+        n
+            How many.
+        """
+        rows = np.full((len(x), n), -1, dtype=np.int64)
+        series = x.reshape(len(x), -1)
+        for k in np.unique(target):
+            of_class = np.flatnonzero(self.classes == k)
+            queries = np.flatnonzero(target == k)
+            if not len(of_class):
+                continue
+            prototypes = torch.as_tensor(self.series.values[of_class], device=x.device).reshape(len(of_class), -1)
+            # By differences: by products, the last bits and with them the order of equal ones depend on the number of
+            # queries.
+            distance = torch.cdist(
+                series[torch.as_tensor(queries, device=x.device)].double(),
+                prototypes.double(),
+                compute_mode="donot_use_mm_for_euclid_dist",
+            )
+            order = distance.argsort(dim=1, stable=True)[:, :n].cpu().numpy()
+            rows[queries[:, None], np.arange(order.shape[1])[None]] = of_class[order]
+        return rows
+
+    def select(self, rows: IntArray, x: Tensor) -> Tensor:
+        """Return prototypes by their rows (batch, time, features); the query itself where the row is -1."""
+        if not len(self):  # a classifier that is wrong about every series leaves no prototypes
+            return x
+        found = torch.as_tensor(self.series.values[np.maximum(rows, 0)], device=x.device, dtype=x.dtype)
+        return torch.where(torch.as_tensor(rows >= 0, device=x.device)[:, None, None], found, x)

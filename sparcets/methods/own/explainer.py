@@ -26,16 +26,16 @@ from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import ask_again
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.goal import regressor_of
-from sparcets.methods.own.coarse import answer_long, fit_long, measure_long_curve
-from sparcets.methods.own.curve import MAX_SEARCHED, measure_curve, measure_numbers, measure_search
+from sparcets.methods.own.candidates import Prototypes
 from sparcets.methods.own.ensemble import Belief, Ensemble, train_ensemble, weaker_than_families
 from sparcets.methods.own.generator import MIN_BATCHES, Critic, GatedGenerator, configured_sizes
 from sparcets.methods.own.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
-from sparcets.methods.own.grid import LONGEST, LongSeries
+from sparcets.methods.own.grid import LONGEST, LongSeries, answer_long, fit_long, measure_long_curve
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel, build_generator, fit_number_model
 from sparcets.methods.own.operating_point import (
     ADVICE,
     ADVICE_GENERATOR,
+    MAX_SEARCHED,
     RESIDUAL_SCALES,
     OperatingPoint,
     best_point,
@@ -43,12 +43,14 @@ from sparcets.methods.own.operating_point import (
     held_out_queries,
     held_out_request,
     log_weight_grid,
+    measure_curve,
+    measure_numbers,
+    measure_search,
     measure_trade_off,
     split_held_out,
     summarise,
     trade_off_history,
 )
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.search import answer
 from sparcets.methods.own.state import fit_unless_finished, model_from_arrays, model_to_arrays
 from sparcets.methods.own.step import ExplainerStep, Schedule
@@ -226,7 +228,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         with threads_for(job.X[:CPU_BATCH].size):
             if generator is None:
                 request = held_out_request(job, queries[:MAX_SEARCHED], target[:MAX_SEARCHED], self.classifier)
-                points = measure_search(model, self.classifier, request)
+                points = measure_search(model, request)
             else:
                 points = measure_trade_off(model, self.classifier, job.series[queries], target, job.constraints.allowed)
                 self._check_generator(job, model, queries, target)
@@ -368,7 +370,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     def _explain(self, request: Request) -> Answers:
         model = self._model_for(request.goal).at_length(request.series.n_steps)
         find = answer if model.long is None else answer_long
-        return find(request, model, request.classifier, best_point(self.trade_off_))
+        return find(request, model, best_point(self.trade_off_))
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._model_for(options.goal)
@@ -386,7 +388,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         request = options.request(Series(answers.query, answers.lengths), answers.target)
         model, point = self._model_for(options.goal), best_point(self.trade_off_)
         measure = measure_curve if model.long is None else measure_long_curve
-        return measure(request, answers.counterfactual, model, request.classifier, point)
+        return measure(request, answers.counterfactual, model, point)
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""

@@ -7,7 +7,7 @@ within it and beyond; the search, the choice between answers and the curve work 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from sparcets.core.seeding import generator
 from sparcets.core.series import Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.evidence import PlausibilityReference
+from sparcets.methods.own.candidates import MAX_ENTRIES, NEAREST, PER_CLASS, STARTS, Prototypes
 from sparcets.methods.own.ensemble import (
     LEVEL_SERIES,
     MAX_LEVEL,
@@ -33,12 +34,13 @@ from sparcets.methods.own.ensemble import (
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import FamilyWithin, by_length
 from sparcets.methods.own.generator import GatedGenerator
-from sparcets.methods.own.grid import LongSeries
-from sparcets.methods.own.prototypes import MAX_ENTRIES, NEAREST, PER_CLASS, STARTS, Prototypes
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Regressor
 from sparcets.models.views import WITHIN, Goal, Within
 from sparcets.training.device import resolve_device, single_precision, threads_for, with_double_precision
+
+if TYPE_CHECKING:
+    from sparcets.methods.own.grid import LongSeries
 
 CPU_BATCH = 32  # series per pass on a CPU: the states of more do not fit into its caches
 

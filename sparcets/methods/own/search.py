@@ -1,7 +1,14 @@
-"""The order in which a query is answered: generated, else refined by the search, else from a real series.
+"""The order in which a query is answered, generated, else searched, else from a real series; and the search.
 
 Each step answers the queries that the ones before left without a believed answer. What is found is offered to
 :class:`FoundAnswers`, which keeps the best.
+
+The search finds which pieces of a change convince the whole ensemble. A start is a change that is known to be enough,
+or nearly: the difference to a real series of the target class, or the residual of the generator. It is cut into pieces
+where it crosses zero, so that a piece can be left out without a jump in the series. In every round, the gradients of
+the members say what each piece contributes, and the pieces that contribute most per entry are kept: fewer after a round
+that convinced the members, more after one that did not. The values may deviate from the start, smoothly and where
+members are to be convinced. What the rounds hold are the candidates.
 """
 
 from __future__ import annotations
@@ -9,149 +16,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from sparcets.core.arrays import FloatArray, IntArray, differs
 from sparcets.methods.own.candidates import (
-    MAX_PRICE,
+    NEAREST,
+    STARTS,
     FoundAnswers,
+    choose,
     drop_negligible,
     keep_first,
-    rank_answers,
     rank_changes,
+    row_of,
 )
-from sparcets.methods.own.ensemble import ASKED, Belief, Ensemble
-from sparcets.methods.own.generator import SHORT_WINDOW_DIVISOR
+from sparcets.methods.own.ensemble import Belief, Ensemble, target_log_proba
+from sparcets.methods.own.generator import SHORT_WINDOW_DIVISOR, window_mean
 from sparcets.methods.own.model import FittedModel
-from sparcets.methods.own.operating_point import OperatingPoint
-from sparcets.methods.own.pieces import Starts, search_pieces
-from sparcets.methods.own.prototypes import NEAREST, STARTS
 from sparcets.methods.request import Answers, Request, pause
-from sparcets.models.base import Classifier
 from sparcets.training.device import threads_for
 from sparcets.training.networks import fill_gaps
 from sparcets.training.projection import Projection
 
-CHEAP = ("intervals", "quantiles")  # families that are asked about all candidates, the cheapest first
-AT_A_TIME = 4  # candidates of each query that the other families are asked about
-
-
-@torch.no_grad()
-def choose(
-    ensemble: Ensemble, made: Tensor, target: Tensor, share: Tensor, n: int, confidence: float | None = None
-) -> tuple[Tensor, Belief]:
-    """Return the best ``n`` candidates of each query (n, queries), and what the families say of them (n * queries).
-
-    Parameters
-    ----------
-    ensemble
-        Its explained classifier and its selector are asked.
-    made
-        Candidates (candidates, queries, time, features), standardised.
-    target
-        Target classes (queries,).
-    share
-        Share of entries that each candidate changes (candidates, queries).
-    n
-        How many candidates of each query.
-    confidence
-        The least probability that the explained classifier has to give, or None.
-    """
-    with threads_for(ASKED["cpu"] * made[0, 0].numel()):
-        return _choose(_Inquiry(ensemble, made.flatten(0, 1), target.repeat(len(made)), confidence), share, n)
-
-
-def _choose(asked: _Inquiry, share: Tensor, n: int) -> tuple[Tensor, Belief]:
-    families = asked.ensemble.selector.families
-    alive = torch.ones_like(share, dtype=torch.bool).flatten()
-    for name in (*(name for name in CHEAP[:1] if name in families), None, *CHEAP[1:]):
-        if name is None:
-            alive &= asked.is_valid(alive)
-        elif name in families:
-            alive &= asked.believes(name, alive)
-    rest = [name for name in families if name not in CHEAP]
-    paid = torch.full_like(share, torch.inf).flatten()
-    ordered, order = torch.where(alive.reshape(share.shape), share, torch.inf).sort(dim=0, stable=True)
-    row = row_of(order).reshape(order.shape)
-    n = min(n, len(share))
-    for first in range(0, len(share), AT_A_TIME):
-        # What follows changes more, so that it is at best worth its changes divided by the price of a lead.
-        worst = paid.reshape(share.shape).kthvalue(n, dim=0).values
-        is_open = (ordered[first] < torch.inf) & (ordered[first] / MAX_PRICE < worst)
-        if not is_open.any():
-            break
-        now = torch.zeros_like(alive)
-        now[row[first : first + AT_A_TIME, is_open].flatten()] = True
-        now &= alive
-        for name in rest:
-            asked.believes(name, now)
-        belief = asked.belief()
-        price = torch.where(belief.convincing, share.flatten() / MAX_PRICE, share.flatten())
-        paid = torch.where(now & belief.believed, price, paid)
-    # Where no candidate is believed, the one that most families believe is wanted: all have to be asked.
-    doubted = torch.isinf(paid.reshape(share.shape)).all(0).expand_as(share).flatten()
-    valid = asked.is_valid(doubted)
-    for name in families:
-        asked.believes(name, doubted & valid)
-    belief = asked.belief()
-    rank = rank_answers(asked.own, asked.valid, belief, share.flatten())
-    best = rank.reshape(share.shape).argsort(dim=0, descending=True, stable=True)[:n]
-    chosen = torch.zeros_like(alive)
-    chosen[row_of(best)] = True
-    for name in families:
-        asked.believes(name, chosen)
-    return best, asked.belief().select(row_of(best))
-
-
-def row_of(best: Tensor) -> Tensor:
-    """Return the rows of candidates (n, queries) in a list of all, query by query within each candidate."""
-    return (best * best.shape[1] + torch.arange(best.shape[1], device=best.device)).flatten()
-
-
-class _Inquiry:
-    """What has been said of candidates so far; nobody is asked twice about one."""
-
-    def __init__(self, ensemble: Ensemble, x: Tensor, target: Tensor, confidence: float | None) -> None:
-        self.ensemble, self.x, self.target, self.confidence = ensemble, x, target, confidence
-        families = ensemble.selector.families
-        self.own = x.new_zeros(len(x))  # probability of the target by the explained classifier
-        self.valid = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-        self.support, self.margin = x.new_zeros(2, len(x), len(families))
-        self.known = {name: torch.zeros_like(self.valid) for name in (*families, None)}
-
-    def is_valid(self, rows: Tensor) -> Tensor:
-        """Ask the explained classifier about some candidates (mask), and return what it is known to accept."""
-        new = (rows & ~self.known[None]).nonzero()[:, 0]
-        for part in torch.split(new, ASKED[self.x.device.type]) if len(new) else ():
-            pause()
-            log_proba, target = self.ensemble.explained_log_proba(self.x[part]), self.target[part]
-            self.own[part] = log_proba.gather(1, target[:, None])[:, 0].exp().float()
-            self.valid[part] = (log_proba.argmax(1) == target) & (self.own[part] >= (self.confidence or 0.0))
-        self.known[None] |= rows
-        return self.valid
-
-    def believes(self, name: str, rows: Tensor) -> Tensor:
-        """Ask a family about some candidates (mask), and return what it is known to believe."""
-        column = self.ensemble.selector.families.index(name)
-        new = (rows & ~self.known[name]).nonzero()[:, 0]
-        if len(new):
-            x = self.x[new]
-            said = self.ensemble.selector.ask_family(name, x, self.ensemble.to_raw(x), self.target[new])
-            self.support[new, column], self.margin[new, column] = said
-        self.known[name] |= rows
-        agrees: Tensor = self.support[:, column] > 0.5
-        return agrees
-
-    def belief(self) -> Belief:
-        """Return what the families have said; who was not asked does not support a candidate."""
-        return Belief(self.support, self.margin, self.ensemble.selector.leads(self.x))
-
+if TYPE_CHECKING:
+    from sparcets.methods.own.operating_point import OperatingPoint
 
 Memory: TypeAlias = dict[tuple[int, bytes], Tensor]
 
@@ -238,21 +132,9 @@ OFFERED = 2  # candidates of a search that are checked exactly, per answer
 SEARCH_BATCH = {"cpu": 64, "cuda": 2048}  # queries searched at a time, which bounds the memory
 
 
-def answer(request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> Answers:
-    """Answer a batch of queries.
-
-    Parameters
-    ----------
-    request
-        The queries.
-    model
-        The fitted model.
-    classifier
-        The explained one; it decides what is valid.
-    point
-        The operating point of the generator.
-    """
-    search = Search(request, model, classifier, point)
+def answer(request: Request, model: FittedModel, point: OperatingPoint) -> Answers:
+    """Answer a batch of queries of one length, by a fitted model and the operating point of its generator."""
+    search = Search(request, model, point)
     search.generate()
     search.refine()
     search.trim()
@@ -265,9 +147,9 @@ def answer(request: Request, model: FittedModel, classifier: Classifier, point: 
 class Search:
     """Proposals for a batch of queries, and what was found."""
 
-    def __init__(self, request: Request, model: FittedModel, classifier: Classifier, point: OperatingPoint) -> None:
+    def __init__(self, request: Request, model: FittedModel, point: OperatingPoint) -> None:
         self.request, self.model, self.point = request, model, point
-        self.found = FoundAnswers(request, classifier, model.ensemble)
+        self.found = FoundAnswers(request, model.ensemble)
         self.target = torch.as_tensor(request.target, device=model.device)
         gaps = request.series.gaps is not None
         self.projection = Projection(request.constraints, request.info.scaler, gaps=gaps).to(model.device)
@@ -449,3 +331,217 @@ class Search:
     def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
         """Return series in the data's own units; where nothing changes, the query's own bits."""
         return self.request.info.scaler.add_delta(self.request.X[rows], delta.cpu().numpy())
+
+
+ROWS = {"cpu": 6, "cuda": 6144}  # rows searched at a time: those of one query, or of many
+FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
+STEPS = (0.4, 0.25, 0.15)  # by which it then falls or rises, round by round
+LADDER = (-0.5, -0.35, -0.22, -0.1, 0.1, 0.25, 0.4)  # further shares tried at last, relative to the last one
+PARTS = 14  # pieces of a feature, at most
+SMOOTHED = 20  # a change is averaged over 1/20 of the series before it is cut
+MEMORY = 0.8  # weight of the earlier rounds in what a piece contributes
+MAX_WEIGHT = 5.0  # of a head that is far from convinced
+ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
+FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
+SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
+RATE, DECAY, INERTIA = 0.3, 0.06, 0.7  # of the deviations, per round
+# Where the explained classifier alone is to be convinced, by any change that does it: larger deviations, more rounds.
+RATE_ALONE, FURTHER = 0.5, 20 * (0.0,)
+MAX_DEVIATION = 3.0  # standard deviations: no values that no series has
+CONVINCED_RATE = 0.5  # of it where the members are convinced already
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Where the search of some queries begins; several rows may belong to one query.
+
+    Attributes
+    ----------
+    x, change
+        Queries and changes to start from (rows, time, features), standardised.
+    target
+        Target classes (rows,).
+    deviates
+        Whether the values may deviate from the start (rows,); if not, only parts of it are taken.
+    most
+        Largest share of the editable entries that is kept (rows,).
+    """
+
+    x: Tensor
+    change: Tensor
+    target: Tensor
+    deviates: Tensor
+    most: Tensor
+
+    def part(self, first: int, size: int) -> Starts:
+        """Return ``size`` rows from the given one on; beyond the end, the last one is repeated."""
+        rows = torch.arange(first, first + size, device=self.x.device).clamp(max=len(self.x) - 1)
+        return Starts(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def search_pieces(
+    ensemble: Ensemble, projection: Projection, starts: Starts, *, explained_alone: bool = False
+) -> list[Tensor]:
+    """Return candidate residuals (rows, time, features), one tensor per round and one per step of the ladder.
+
+    Parameters
+    ----------
+    ensemble
+        The classifiers to be convinced.
+    projection
+        The constraints.
+    starts
+        Queries and changes to start from.
+    explained_alone
+        Whether the explained classifier alone is to be convinced.
+    """
+    # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
+    # amplifies. So an answer does not depend on the queries that it is searched with.
+    n, size = len(starts.x), ROWS[starts.x.device.type]
+    members = _Members(ensemble, projection, explained_alone=explained_alone)
+    with threads_for(size * starts.x[0].numel()):
+        parts = [_search_rows(members, starts.part(first, size)) for first in range(0, n, size)]
+    return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
+
+
+def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
+    """Search all rows at once; see :func:`search_pieces`."""
+    x, projection = starts.x, members.projection
+    pieces = Pieces(x, starts.change, projection)
+    rate = (RATE_ALONE if len(members.members) == 1 else RATE) * starts.deviates[:, None, None].to(x.dtype)
+    values, velocity = starts.change, torch.zeros_like(x)
+    kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
+    weight, held = None, []
+    for step in (*FIRST[1:], *STEPS, *(FURTHER if members.alone else ())):
+        pause()
+        gradient, convinced, weight = members.ask(starts, mask * values, weight)
+        pieces.credit(gradient * values)
+        velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
+        needed = torch.where(convinced, CONVINCED_RATE, torch.ones_like(kept))[:, None, None]
+        deviation = (values - starts.change + rate * needed * velocity) * (1 - DECAY)
+        deviation = deviation.clamp(-MAX_DEVIATION, MAX_DEVIATION)
+        values = starts.change + deviation
+        kept = torch.full_like(kept, step) if step < 0 else torch.where(convinced, kept - step, kept + step)
+        kept = torch.minimum(kept, starts.most.log())
+        mask = pieces.keep(kept)
+        held.append(mask * values)
+    held += [pieces.keep(torch.minimum(kept + step, starts.most.log())) * values for step in LADDER]
+    candidates: Tensor = projection(x.repeat(len(held), 1, 1), drop_negligible(torch.cat(held)))
+    return candidates.chunk(len(held))
+
+
+class _Members:
+    """The classifiers to be convinced; see :func:`search_pieces`."""
+
+    def __init__(self, ensemble: Ensemble, projection: Projection, *, explained_alone: bool) -> None:
+        self.ensemble, self.projection, self.alone = ensemble, projection, explained_alone
+        self.members = ensemble.members()[: 1 if explained_alone else None]
+        n_heads = ensemble.heads()[len(self.members) - 1].stop
+        self.levels = ensemble.levels[:n_heads].log()  # (heads, classes)
+
+    def ask(self, starts: Starts, delta: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return in which direction changes convince, whether the members are (rows,), and the weights of the heads.
+
+        A head counts the more the less it is convinced, since the least convinced family decides.
+
+        Parameters
+        ----------
+        starts, delta
+            The queries, and the changes of them (rows, time, features).
+        weight
+            Weights of the heads (heads, rows) in the round before.
+        """
+        wanted = _log_odds(self.levels[:, starts.target])  # (heads, rows)
+        change = delta.detach().requires_grad_()
+        raw = self.ensemble.to_raw(starts.x + self.projection(starts.x, change))
+        log_proba = torch.cat([member(raw) for member in self.members])
+        odds = _log_odds(target_log_proba(log_proba, starts.target))
+        now = (1 / F.softplus(odds.detach() - wanted)).clamp(max=MAX_WEIGHT)
+        now = now if weight is None else (now + weight) / 2
+        # The losses of the rows share nothing, so the gradient of their sum is each row's own.
+        (gradient,) = torch.autograd.grad((now * odds).sum(), change)
+        enough = odds >= wanted.clamp(max=ENOUGH)
+        n_left = (~enough[1:]).sum(0)
+        convinced = enough[0] & (n_left <= (1 if len(enough) > FEW_HEADS else 0))
+        return gradient, convinced, now
+
+
+def _log_odds(log_proba: Tensor) -> Tensor:
+    log_proba = log_proba.clamp(max=-1e-6)
+    return log_proba - torch.log1p(-log_proba.exp())
+
+
+def _smooth_direction(gradient: Tensor, mask: Tensor) -> Tensor:
+    """Return a gradient (rows, time, features) smoothed over time at several scales, of unit size in each row."""
+    total = torch.zeros_like(gradient)
+    for parts in SPREADS:
+        smooth = window_mean(window_mean(gradient, parts), parts) * mask
+        total = total + smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
+    return total / len(SPREADS)
+
+
+class Pieces:
+    """The pieces of a change, and what each has contributed so far.
+
+    Parameters
+    ----------
+    x, change
+        Queries, and changes of them (rows, time, features), standardised.
+    projection
+        The constraints: which entries may change; features that change together only are cut alike.
+    """
+
+    def __init__(self, x: Tensor, change: Tensor, projection: Projection) -> None:
+        self.groups = projection.groups()
+        for members in self.groups:
+            first = change.index_select(2, members[:1])
+            change = change.index_copy(2, members, first.expand(-1, -1, len(members)))
+        self.piece = cut_pieces(change)  # (rows, time, features)
+        self.editable = projection.editable_entries(x).expand_as(change)
+        self.size = self._sum(self.editable.to(change.dtype)).clamp(min=1)  # (rows, pieces, features)
+        self.n_entries = self.editable.sum((1, 2))
+        self.credits = torch.zeros_like(self.size)
+
+    def credit(self, gain: Tensor) -> None:
+        """Add what the entries (rows, time, features) contribute, to first order."""
+        of_piece = self._sum(torch.where(self.editable, gain, 0.0)) / self.size
+        self.credits = MEMORY * self.credits + of_piece / of_piece.abs().mean((1, 2), keepdim=True).clamp(min=1e-12)
+
+    def keep(self, log_share: Tensor) -> Tensor:
+        """Return masks (rows, time, features) of the best pieces, with shares (rows,) of the editable entries."""
+        score = self.credits.gather(1, self.piece)
+        for members in self.groups:
+            shared = score.index_select(2, members).mean(2, keepdim=True)
+            score = score.index_copy(2, members, shared.expand(-1, -1, len(members)))
+        score = torch.where(self.editable, score, -torch.inf).flatten(1)
+        order = score.argsort(dim=1, descending=True, stable=True)
+        n = (log_share.exp() * self.n_entries + 1e-3).floor()
+        kept = (torch.arange(score.shape[1], device=score.device) < n[:, None]).to(log_share.dtype)
+        return torch.zeros_like(score).scatter_(1, order, kept).reshape(self.piece.shape)
+
+    def _sum(self, values: Tensor) -> Tensor:
+        """Return sums over each piece (rows, pieces, features)."""
+        B, T, n_features = values.shape
+        return values.new_zeros(B, min(PARTS, T), n_features).scatter_add_(1, self.piece, values)
+
+
+def cut_pieces(change: Tensor) -> Tensor:
+    """Return the piece that every entry of changes (rows, time, features) belongs to, counted in each feature.
+
+    Pieces end where the change, smoothed a little, crosses zero; none is shorter than a fourteenth of the series.
+
+    >>> change = torch.tensor([1.0, 2, 1, -1, -2, -1, 1, 1]).reshape(1, 8, 1)
+    >>> cut_pieces(change).flatten().tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    """
+    T = change.shape[1]
+    shortest = max(2, -(-T // PARTS))
+    smooth = window_mean(change, SMOOTHED)
+    crosses = (smooth[:, 1:] > 0) != (smooth[:, :-1] > 0)
+    piece = torch.zeros(change.shape, dtype=torch.int64, device=change.device)
+    last = torch.zeros_like(piece[:, 0])
+    for t in range(shortest, T - shortest + 1):
+        starts = crosses[:, t - 1] & (t - last >= shortest)
+        last = torch.where(starts, t, last)
+        piece[:, t] = starts
+    return piece.cumsum(1).clamp(max=PARTS - 1)

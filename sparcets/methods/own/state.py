@@ -22,12 +22,12 @@ from sparcets.io.folders import SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.evidence import PlausibilityReference
+from sparcets.methods.own.candidates import Prototypes
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.grid import LongSeries
 from sparcets.methods.own.model import FittedModel, NumberModel, build_generator
 from sparcets.methods.own.operating_point import RESIDUAL_SCALES, OperatingPoint, log_weight_grid
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor

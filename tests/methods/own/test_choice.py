@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
-from sparcets.methods.own.candidates import rank_answers
+from sparcets.methods.own.candidates import choose, rank_answers, row_of
 from sparcets.methods.own.ensemble import Ensemble, Selector
-from sparcets.methods.own.search import choose, row_of
 from sparcets.testing.data import make_series
 
 INFO = SeriesInfo.from_series(make_series(36, n_steps=4)[0], ("calm", "brisk", "wild"))

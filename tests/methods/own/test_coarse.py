@@ -11,9 +11,9 @@ import sparcets as sp
 from sparcets.core.errors import CapabilityError
 from sparcets.core.series import Series
 from sparcets.methods.export import _module
-from sparcets.methods.own import coarse as long_fit
 from sparcets.methods.own import explainer, grid
-from sparcets.methods.own.coarse import GridView, Lifting
+from sparcets.methods.own import grid as long_fit
+from sparcets.methods.own.grid import GridView, Lifting
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

@@ -12,8 +12,8 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import search as search_module
-from sparcets.methods.own.curve import CAPS, NO_POINT, SHARES, measure_curve, measure_search
-from sparcets.methods.own.prototypes import Prototypes
+from sparcets.methods.own.candidates import Prototypes
+from sparcets.methods.own.operating_point import CAPS, NO_POINT, SHARES, measure_curve, measure_search
 from sparcets.methods.own.search import ATTEMPTS, Search
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
@@ -79,7 +79,7 @@ def answers(queries, size=4.0, steps=8):
 
 
 def curve(model, given, **constraints):
-    return measure_curve(request(given.query, **constraints), given.counterfactual, model, CLASSIFIER, NO_POINT)
+    return measure_curve(request(given.query, **constraints), given.counterfactual, model, NO_POINT)
 
 
 # At fit.
@@ -87,23 +87,23 @@ def curve(model, given, **constraints):
 
 def test_the_search_is_measured_at_every_cap(model):
     queries = X[Y != 1][:5]
-    points = measure_search(model(MeanModule()), CLASSIFIER, request(queries))
+    points = measure_search(model(MeanModule()), request(queries))
     assert [p.log_sparsity_weight for p in points] == pytest.approx([-math.log(cap) for cap in CAPS])
     assert all(p.changed <= cap for p, cap in zip(points, CAPS, strict=True))
     assert points[-1].valid == points[-1].transfer == 1.0 and all(p.residual_scale == 1.0 for p in points)
 
 
 def test_one_search_serves_every_cap(model, searched):
-    points = measure_search(model(MeanModule()), CLASSIFIER, request(X[Y != 1][:5]))
+    points = measure_search(model(MeanModule()), request(X[Y != 1][:5]))
     assert searched == [5 * len(ATTEMPTS[0])]
     assert [p.changed for p in points] == pytest.approx([math.floor(48 * cap) / 48 for cap in CAPS])
 
 
 def test_every_cap_gives_what_a_search_of_its_own_would(model):
     asked, built, rows = request(X[Y != 1][:5]), model(MeanModule()), np.arange(5)
-    for point, cap in zip(measure_search(built, CLASSIFIER, asked), CAPS, strict=True):
+    for point, cap in zip(measure_search(built, asked), CAPS, strict=True):
         capped = replace(asked, at_most=np.full(5, math.floor(48 * cap)))
-        search = Search(capped, built, CLASSIFIER, NO_POINT)
+        search = Search(capped, built, NO_POINT)
         search.refine_rows(rows)
         series = search.found.series[:, 0]
         assert point.valid == pytest.approx((CLASSIFIER.predict(series) == 1).mean())
@@ -111,7 +111,7 @@ def test_every_cap_gives_what_a_search_of_its_own_would(model):
 
 
 def test_without_held_out_queries_there_is_one_empty_point(model):
-    assert measure_search(model(), CLASSIFIER, request(X[:0])) == [NO_POINT]
+    assert measure_search(model(), request(X[:0])) == [NO_POINT]
 
 
 # On request.

@@ -55,7 +55,7 @@ def candidates(build_ensemble):
         ensemble = build_ensemble(INFO, [CLASSIFIER], judges)
         if families:
             ensemble = replace(ensemble, selector=Selector(networks=[], judges=families))
-        return FoundAnswers(request, CLASSIFIER, ensemble)
+        return FoundAnswers(request, ensemble)
 
     return build
 

@@ -10,7 +10,7 @@ import torch
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own.candidates import drop_negligible
+from sparcets.methods.own.candidates import Prototypes, drop_negligible
 from sparcets.methods.own.ensemble import Selector
 from sparcets.methods.own.operating_point import (
     NEARLY,
@@ -24,7 +24,6 @@ from sparcets.methods.own.operating_point import (
     summarise,
     trade_off_history,
 )
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

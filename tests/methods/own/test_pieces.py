@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own import pieces as module
+from sparcets.methods.own import search as module
 from sparcets.methods.own.family import FEATURES, Family
-from sparcets.methods.own.pieces import Pieces, Starts, cut_pieces, search_pieces
+from sparcets.methods.own.search import Pieces, Starts, cut_pieces, search_pieces
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.projection import Projection

@@ -6,8 +6,8 @@ import torch
 
 import sparcets as sp
 from sparcets.core.series import Series
-from sparcets.methods.own import prototypes as module
-from sparcets.methods.own.prototypes import Prototypes
+from sparcets.methods.own import candidates as module
+from sparcets.methods.own.candidates import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

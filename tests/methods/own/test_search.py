@@ -11,10 +11,9 @@ import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import search as module
-from sparcets.methods.own.candidates import MAX_PRICE, FoundAnswers
+from sparcets.methods.own.candidates import MAX_PRICE, FoundAnswers, Prototypes
 from sparcets.methods.own.ensemble import Selector
 from sparcets.methods.own.operating_point import OperatingPoint, log_weight_grid
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.search import ATTEMPTS, Search, answer
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
@@ -96,7 +95,7 @@ def request(*, n=1, sparsity=None, queries=QUERIES, **constraints):
 
 
 def search(model, requested=None, *, classifier=CLASSIFIER, point=DEFAULT):
-    return answer(requested or request(), model, classifier, point)
+    return answer(replace(requested or request(), classifier=classifier), model, point)
 
 
 def valid(answers, classifier=CLASSIFIER):
@@ -281,7 +280,7 @@ def test_the_starts_of_one_query_stand_together_and_its_candidates_in_one_column
         return [starts.change, 2 * starts.change]
 
     monkeypatch.setattr(module, "search_pieces", search_pieces)
-    searching, rows = Search(request(), model(generates=False), CLASSIFIER, DEFAULT), np.array([4, 1, 3])
+    searching, rows = Search(request(), model(generates=False), DEFAULT), np.array([4, 1, 3])
     candidates = searching.search_rows(rows, attempt=attempt)
     (starts,), k = given, len(ATTEMPTS[attempt])
     assert candidates.shape == (2 * k, 3, 12, 4) and len(starts.x) == 3 * k
@@ -298,7 +297,7 @@ def test_the_starts_of_one_query_stand_together_and_its_candidates_in_one_column
 
 @pytest.mark.parametrize(("attempt", "ranks"), [(0, [0, 0]), (1, [3, 3])])
 def test_fewer_starts(model, attempt, ranks):
-    searching = Search(request(), replace(model(generates=False), starts=1), CLASSIFIER, DEFAULT)
+    searching = Search(request(), replace(model(generates=False), starts=1), DEFAULT)
     rows = np.array([4, 1])
     changes, deviates = searching._starts(rows, attempt)
     assert deviates == [True, False]
@@ -308,7 +307,7 @@ def test_fewer_starts(model, attempt, ranks):
 
 
 def test_the_candidates_of_a_query_do_not_depend_on_the_queries_that_it_is_searched_with(model):
-    searching = Search(request(), model(generates=False), CLASSIFIER, DEFAULT)
+    searching = Search(request(), model(generates=False), DEFAULT)
     together = searching.search_rows(np.arange(6))
     for row in (0, 2, 5):
         assert torch.equal(searching.search_rows(np.array([row]))[:, 0], together[:, row])
@@ -316,7 +315,7 @@ def test_the_candidates_of_a_query_do_not_depend_on_the_queries_that_it_is_searc
 
 def test_to_refine_is_to_search_and_to_offer_what_is_found(model):
     built, rows = model(generates=False), np.array([0, 3, 4])
-    at_once, in_parts = (Search(request(sparsity=0.3), built, CLASSIFIER, DEFAULT) for _ in range(2))
+    at_once, in_parts = (Search(request(sparsity=0.3), built, DEFAULT) for _ in range(2))
     at_once.refine_rows(rows)
     candidates = in_parts.search_rows(rows)
     assert candidates.shape[1:] == (3, 12, 4)
@@ -331,7 +330,7 @@ def test_to_refine_is_to_search_and_to_offer_what_is_found(model):
 
 
 def test_residuals_of_series_are_exactly_zero_where_nothing_changes(model):
-    searching = Search(request(), model(), CLASSIFIER, DEFAULT)
+    searching = Search(request(), model(), DEFAULT)
     series = QUERIES[1:3].copy()
     series[:, 4, 2] += 1.5
     delta = searching.residual(np.array([1, 2]), series)
