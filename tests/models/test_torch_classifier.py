@@ -1,8 +1,5 @@
 """TorchClassifier: what fit takes, what it promises, and what it refuses."""
 
-import re
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -23,7 +20,6 @@ from sparcets.core.seeding import spawn
 from sparcets.data.splits import stratified_split
 from sparcets.models import network as torch_classifier
 from sparcets.models.base import frozen
-from sparcets.models.network import TorchRegressor
 from sparcets.testing.data import make_series
 from sparcets.training import ARCHITECTURES
 
@@ -51,25 +47,10 @@ def test_every_architecture_learns_small_series_in_their_own_units(architecture)
     assert (clf.predict(NEW * scale + shift) == TRUTH).mean() > 0.9
 
 
-def test_names_travel_with_a_dataset():
-    ds = sp.Dataset.from_arrays(X, WORDS[Y], feature_names=list("abcd"))
-    clf = sp.TorchClassifier("fcn", config()).fit(ds)
-    assert clf.class_names == ds.class_names == ("brisk", "calm", "wild") and clf.named
-    assert (clf.n_features, clf.n_steps) == (4, 12)
-    np.testing.assert_array_equal(WORDS[TRUTH] == np.array(clf.class_names)[clf.predict(NEW)], True)
-
-
 def test_string_labels_name_the_classes_and_whole_numbers_do_not():
     named, numbered = fit(labels=WORDS[Y].tolist(), epochs=1), fit(epochs=1)
     assert named.class_names == ("brisk", "calm", "wild") and named.named
     assert numbered.class_names == ("0", "1", "2") and not numbered.named
-
-
-def test_a_dataset_and_its_arrays_give_the_same_weights():
-    ds = sp.Dataset.from_arrays(X, Y)
-    a = sp.TorchClassifier("fcn", config(epochs=2)).fit(ds)
-    b = fit(series=ds.X_train, labels=ds.y_train, epochs=2)
-    assert same_weights(a, b)
 
 
 @pytest.mark.parametrize("architecture", ["bilstm", "fcn", "transformer"])
@@ -99,14 +80,6 @@ def test_on_a_gpu_the_same_seed_gives_the_same_weights_and_a_cpu_the_same_predic
     np.testing.assert_allclose(on_cpu.predict_proba(X, lengths), a.predict_proba(X, lengths), atol=1e-4)
 
 
-def test_the_global_random_state_and_the_data_are_left_alone():
-    series, before = X.copy(), (torch.get_rng_state(), np.random.get_state()[1].copy())  # noqa: NPY002
-    fit(series=series, epochs=2, dropout=0.3)
-    np.testing.assert_array_equal(series, X)
-    assert torch.equal(torch.get_rng_state(), before[0])
-    np.testing.assert_array_equal(np.random.get_state()[1], before[1])  # noqa: NPY002
-
-
 def test_the_weights_kept_are_those_of_the_best_epoch():
     noise = np.random.default_rng(0).permutation(Y)  # nothing to learn, so it soon gets worse
     clf = fit(labels=noise, epochs=12, patience=12)
@@ -115,12 +88,6 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     p = clf.predict_proba(X[watched])[np.arange(len(watched)), noise[watched]]
     assert -np.log(p).mean() == pytest.approx(min(losses), abs=1e-3)
     assert losses[-1] > min(losses) + 0.01  # otherwise this shows nothing
-
-
-def test_the_history_has_every_value_by_name():
-    history = fit(epochs=3, patience=3).history_
-    assert set(history) == {"loss", "validation_loss", "validation_error"}
-    assert all(len(v) == 3 and all(isinstance(x, float) for x in v) for v in history.values())
 
 
 def test_it_stops_early():
@@ -312,21 +279,6 @@ def test_one_sigmoid_output_for_two_classes(tmp_path):
         fit(output="sigmoid")
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (sp.SparceConfig(), "got SparceConfig. Pass sp.ClassifierConfig()."),
-        (sp.ClassifierConfig, "got the class ClassifierConfig. Pass an instance: sp.ClassifierConfig()."),
-        ({"epochs": 1}, "got dict. Pass sp.ClassifierConfig.from_dict(config)."),
-    ],
-)
-def test_settings_of_something_else(config: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=f"^TorchClassifier takes a ClassifierConfig, {re.escape(message)}$"):
-        sp.TorchClassifier("fcn", config)
-    with pytest.raises(ConfigError, match=f"^TorchRegressor takes a ClassifierConfig, {re.escape(message)}$"):
-        TorchRegressor("fcn", config)
-
-
 PEOPLE = np.repeat(np.arange(6), 10)  # of the sixty series
 
 
@@ -341,11 +293,6 @@ def test_nobody_is_in_the_validation_part_and_in_the_other(tmp_path, caplog):
     assert len(watched) == 10 and len(set(PEOPLE[watched])) == 1 and not caplog.records
     clf.save(tmp_path)
     assert np.array_equal(sp.load_classifier(tmp_path).validation_rows_, watched)
-
-
-def test_without_subjects_the_validation_part_is_random_as_before():
-    _, watched = stratified_split(Y, test_size=config().validation, seed=spawn(0, "validation"))
-    assert np.array_equal(fit().validation_rows_, np.sort(watched))
 
 
 def test_a_single_subject_is_split_at_random_and_that_is_said(caplog):

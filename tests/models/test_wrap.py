@@ -1,16 +1,30 @@
-"""nn.Modules of somebody's own: every kind of output, either axis order, and nothing left behind."""
+"""Models of somebody's own: every kind of output, any order of axes and size of batches, and nothing left behind."""
+
+from collections import namedtuple
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, ModelOutputError
+from sparcets.models.views import Goal, Within
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_gpu])]
 X = np.random.default_rng(0).normal(size=(6, 5, 2)).astype(np.float32)
+SERIES, Y = make_series(30, n_steps=9)
+FLAT = SERIES.reshape(30, -1)
 
 
 class Given(nn.Module):
@@ -23,7 +37,20 @@ class Given(nn.Module):
 
     def forward(self, x):
         self.x = x.detach().clone()
-        return self.function(x) * self.weight
+        found = self.function(x)
+        return found * self.weight if isinstance(found, torch.Tensor) and found.is_floating_point() else found
+
+
+class Box:
+    """An estimator that keeps what it was given."""
+
+    def __init__(self, classes=None):
+        if classes is not None:
+            self.classes_ = np.asarray(classes)
+
+    def predict_proba(self, X):
+        self.x = X
+        return np.tile([0.25, 0.75], (len(X), 1))
 
 
 class Lstm(nn.Module):
@@ -46,6 +73,16 @@ def means(x):
     return 3 * x.mean(1)  # (B, 2)
 
 
+def softmax(z):
+    weights = np.exp(np.asarray(z, dtype=np.float64))
+    return weights / weights.sum(1, keepdims=True)
+
+
+def black_box(function):
+    """Return a function of tensors as one of arrays, without gradients."""
+    return lambda x: function(torch.from_numpy(x))
+
+
 def trace(module):
     return (
         [(m.training, getattr(m, "dropout", None)) for m in module.modules()],
@@ -54,53 +91,49 @@ def trace(module):
     )
 
 
-def test_logits_become_probabilities_by_softmax():
-    logits = 3 * X.astype(np.float64).mean(1)
-    expected = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
-    clf = sp.wrap(Given(means))
+Z = X.astype(np.float64).mean((1, 2))
+OUTPUTS = {
+    "logits": (means, "logits", softmax(3 * X.astype(np.float64).mean(1))),
+    "one logit": (lambda x: x.mean((1, 2))[:, None], "logits", softmax(np.stack([0 * Z, Z], 1))),
+    "one logit each": (lambda x: x.mean((1, 2)), "logits", softmax(np.stack([0 * Z, Z], 1))),
+    "probabilities": (lambda x: means(x).softmax(1), "probabilities", softmax(3 * X.astype(np.float64).mean(1))),
+    "sigmoid": (lambda x: x.mean((1, 2)).sigmoid(), "sigmoid", softmax(np.stack([0 * Z, Z], 1))),
+}
+
+
+@pytest.mark.parametrize("kind", [Given, black_box])
+@pytest.mark.parametrize(("function", "output", "expected"), OUTPUTS.values(), ids=list(OUTPUTS))
+def test_every_kind_of_output_becomes_probabilities(kind, function, output, expected):
+    clf = sp.wrap(kind(function), output=output)
     np.testing.assert_allclose(clf.predict_proba(X), expected, atol=1e-6)
     assert clf.class_names == ("0", "1") and not clf.named
+    assert np.array_equal(clf.predict(X), expected.argmax(1))
+    assert clf.differentiable == (kind is Given)
+    single = sp.wrap(kind(lambda x: function(x).squeeze()), output=output)  # drops the batch of one
+    np.testing.assert_allclose(single.predict_proba(X[:1]), expected[:1], atol=1e-6)
+    x = torch.tensor(X, dtype=torch.float64, requires_grad=True)
+    if kind is Given:
+        smooth = sp.wrap(Given(lambda x: function(x.sin())).double(), output=output)
+        assert torch.autograd.gradcheck(smooth.log_proba, (x,))
+    else:
+        with pytest.raises(CapabilityError, match="is a black box"):
+            clf.log_proba(x)
 
 
-@pytest.mark.parametrize("shape", ["(B, 1)", "(B,)"])
-def test_one_logit_is_that_of_class_1(shape):
-    module = Given(lambda x: x.mean((1, 2)) if shape == "(B,)" else x.mean((1, 2))[:, None])
-    p = 1 / (1 + np.exp(-X.astype(np.float64).mean((1, 2))))
-    np.testing.assert_allclose(sp.wrap(module).predict_proba(X), np.stack([1 - p, p], axis=1), atol=1e-6)
-
-
-@pytest.mark.parametrize("output", ["probabilities", "sigmoid"])
-def test_probabilities_are_taken_as_they_are(output):
-    p = torch.tensor([[0.25], [0.5], [1.0], [0.0], [0.75], [0.125]])
-    module = Given(lambda x: p if output == "sigmoid" else torch.cat([1 - p, p], dim=1))
-    proba = sp.wrap(module, output=output).predict_proba(X)
-    np.testing.assert_allclose(proba[:, 1], p.ravel().numpy(), atol=1e-6)
-    np.testing.assert_allclose(proba.sum(1), 1, atol=1e-6)
-
-
-def test_a_module_that_ends_in_squeeze_takes_a_single_series():
-    clf = sp.wrap(Given(lambda x: x.mean((1, 2), keepdim=True).squeeze()))
-    np.testing.assert_allclose(clf.predict_proba(X[:1]), clf.predict_proba(X)[:1], atol=1e-6)
-    clf = sp.wrap(Given(lambda x: means(x).squeeze()))
-    np.testing.assert_allclose(clf.predict_proba(X[:1]), clf.predict_proba(X)[:1], atol=1e-6)
-
-
+@pytest.mark.parametrize("kind", [Given, lambda f: Box()], ids=["module", "box"])
 @pytest.mark.parametrize(("layout", "shape"), [("btf", (6, 5, 2)), ("bft", (6, 2, 5)), ("flat", (6, 10))])
-def test_the_module_is_given_its_own_axis_order_bit_for_bit(layout, shape):
-    module = Given(lambda x: x.reshape(len(x), -1)[:, :2])
-    sp.wrap(module, layout=layout).predict_proba(X)
-    expected = {"btf": X, "bft": X.transpose(0, 2, 1), "flat": X.reshape(6, 10)}[layout]
-    assert module.x.shape == shape
-    np.testing.assert_array_equal(module.x.numpy(), expected)
-
-
-def test_a_module_that_needs_contiguous_memory_gets_it_in_either_order():
-    for layout in ("btf", "bft", "flat"):
-        sp.wrap(Given(lambda x: x.view(len(x), -1)[:, :2]), layout=layout).predict_proba(X)
+def test_a_model_is_given_its_own_layout_bit_for_bit_in_contiguous_memory(kind, layout, shape):
+    model = kind(lambda x: x.view(len(x), -1)[:, :2])
+    for series in (X, X[:, ::-1]):  # the second runs backwards in memory
+        sp.wrap(model, layout=layout).predict_proba(series)
+        expected = {"btf": series, "bft": series.swapaxes(1, 2), "flat": series.reshape(6, 10)}[layout]
+        given = np.asarray(model.x)
+        assert given.shape == shape and given.flags.c_contiguous and given.flags.writeable
+        np.testing.assert_array_equal(given, expected)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
-def test_the_module_is_given_series_in_the_type_of_its_weights(dtype):
+def test_a_module_is_given_series_in_the_type_of_its_weights(dtype):
     module = Given(means).to(dtype)
     proba = sp.wrap(module).predict_proba(X.astype(np.float64))
     assert module.x.dtype == dtype
@@ -108,22 +141,23 @@ def test_the_module_is_given_series_in_the_type_of_its_weights(dtype):
     np.testing.assert_allclose(proba.sum(1), 1, atol=1e-6)  # also of half a precision
 
 
-def test_a_module_without_weights_is_given_the_users_own_bits():
-    module = Given(means)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_black_box_and_a_module_without_weights_are_given_the_users_own_bits(dtype):
+    module, box, series = Given(means), Box(), (X + 1e-9).astype(dtype)
     del module.weight
     module.weight = 1.0
-    for series in (X, X.astype(np.float64) + 1e-12):
-        sp.wrap(module).predict_proba(series)
-        np.testing.assert_array_equal(module.x.numpy(), series)
-        assert module.x.numpy().dtype == series.dtype
+    for model in (module, box):
+        sp.wrap(model).predict_proba(series)
+        np.testing.assert_array_equal(np.asarray(model.x), series)
+        assert np.asarray(model.x).dtype == dtype
 
 
-def test_arrays_that_are_read_only_or_run_backwards_are_welcome_and_stay():
+@pytest.mark.parametrize("kind", [Given, black_box])
+def test_models_that_write_into_their_input_harm_nobody(kind):
     locked = X.copy()
     locked.setflags(write=False)
-    clf = sp.wrap(Given(lambda x: means(x.mul_(2).div_(2).zero_() + 1)))  # writes into what it is given
+    clf = sp.wrap(kind(lambda x: means(x.zero_() + 1)), output="logits")
     np.testing.assert_allclose(clf.predict_proba(locked), 0.5, atol=1e-6)
-    clf.predict_proba(X[:, ::-1])
     np.testing.assert_array_equal(locked, X)
 
 
@@ -137,29 +171,10 @@ def test_the_module_is_left_as_it_was_found():
     x = torch.tensor(X, requires_grad=True)
     clf.log_proba(x)[:, 0].sum().backward()
     assert trace(module) == before
-    with pytest.raises(ModelOutputError, match="Lstm failed on an input of shape"):
-        clf.predict_proba(X.transpose(0, 2, 1))
-    with pytest.raises(ModelOutputError, match="Lstm failed on an input of shape"):
-        clf.log_proba(x.swapaxes(1, 2))
+    for call, series in ((clf.predict_proba, X.transpose(0, 2, 1)), (clf.log_proba, x.swapaxes(1, 2))):
+        with pytest.raises(ModelOutputError, match="your model Lstm failed on an input of shape"):
+            call(series)
     assert trace(module) == before
-
-
-class _Leaves(nn.Module):
-    def __init__(self, error):
-        super().__init__()
-        self.error = error
-
-    def forward(self, x):
-        raise self.error
-
-
-@pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("kind", [_Leaves, lambda error: _Leaves(error).forward], ids=["module", "function"])
-def test_a_model_that_exits_is_one_that_fails_and_ctrl_c_passes(task, kind):
-    with pytest.raises(ModelOutputError, match=r"failed on an input of shape \(6, 5, 2\).*SystemExit: no licence"):
-        sp.wrap(kind(SystemExit("no licence")), task=task).predict(X)
-    with pytest.raises(KeyboardInterrupt):
-        sp.wrap(kind(KeyboardInterrupt()), task=task).predict(X)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -174,19 +189,6 @@ def test_gradients_flow_through_a_recurrent_module_in_evaluation_mode_and_agree_
     np.testing.assert_allclose(log_proba.detach().exp().cpu(), clf.predict_proba(X), atol=1e-5)
     assert torch.equal(clf.log_proba(x), log_proba), "dropout was active"
     assert trace(module) == before
-
-
-@pytest.mark.parametrize("output", ["logits", "one logit", "probabilities", "sigmoid"])
-def test_gradients_of_log_probabilities_agree_with_finite_differences(output):
-    functions = {
-        "logits": lambda x: means(x.sin()),
-        "one logit": lambda x: x.sin().mean((1, 2)),
-        "probabilities": lambda x: means(x.sin()).softmax(1),
-        "sigmoid": lambda x: x.sin().mean((1, 2)).sigmoid(),
-    }
-    clf = sp.wrap(Given(functions[output]).double(), output="logits" if output == "one logit" else output)
-    x = torch.tensor(X, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(clf.log_proba, (x,))
 
 
 @pytest.mark.parametrize("layout", ["btf", "bft", "flat"])
@@ -207,47 +209,162 @@ def test_a_saturated_probability_has_a_finite_logarithm_and_gradient():
     assert torch.isfinite(log_proba).all() and torch.isfinite(x.grad).all()
 
 
+def picky(x):
+    assert 2 <= len(x) <= 4, f"a batch of {len(x)}"
+    return means(x)
+
+
+@pytest.mark.parametrize("kind", [Given, black_box])
+@pytest.mark.parametrize("n", [1, 2, 4, 5, 6])
+def test_small_batches_are_padded_and_large_ones_split(kind, n):
+    clf = sp.wrap(kind(picky), batch=(2, 4), output="logits")
+    np.testing.assert_allclose(clf.predict_proba(X[:n]), sp.wrap(Given(means)).predict_proba(X[:n]), atol=1e-6)
+    if kind is Given:
+        x = torch.tensor(X[:n], requires_grad=True)
+        clf.log_proba(x)[:, 0].sum().backward()
+        assert (x.grad != 0).all()
+    with pytest.raises(ModelOutputError, match="a batch of 1") as caught:
+        sp.wrap(kind(picky), output="logits").predict_proba(X[:1])
+    assert isinstance(caught.value.__cause__, AssertionError)
+
+
+@pytest.mark.parametrize("batch", [3, (0, 4), (4, 2), (1, 2, 3), (1.5, 2), "ab", (True, 2)])
+def test_other_sizes_of_batches_are_refused(batch):
+    with pytest.raises(ConfigError, match=r"smallest and the largest number of series.*such as \(2, 64\), got"):
+        sp.wrap(Given(means), batch=batch)
+
+
+class _Leaves(nn.Module):
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def forward(self, x):
+        torch.set_num_threads(3)
+        raise self.error
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("kind", [_Leaves, lambda error: _Leaves(error).forward], ids=["module", "function"])
+def test_a_model_that_exits_is_one_that_fails_and_ctrl_c_passes(task, kind, left_alone):
+    with left_alone():  # threads too, which numba sets for those of aeon
+        with pytest.raises(ModelOutputError, match=r"failed on an input of shape \(6, 5, 2\).*SystemExit: no licence"):
+            sp.wrap(kind(SystemExit("no licence")), task=task).predict(X)
+        with pytest.raises(KeyboardInterrupt):
+            sp.wrap(kind(KeyboardInterrupt()), task=task).predict(X)
+
+
+LABELS = {"output": "probabilities"}
+
+
+@pytest.mark.parametrize("kind", [Given, black_box])
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
-        (means, {"output": "probabilities"}, r"output='probabilities' promises probabilities. If these are logits"),
-        (means, {"output": "sigmoid"}, r"means one probability per series, but Given returned 2 columns"),
-        (lambda x: x.mean((1, 2)).sigmoid(), {"output": "probabilities"}, r"with output='sigmoid'"),
-        (lambda x: means(x).sigmoid(), {"output": "probabilities"}, r"one probability for each of several labels\?"),
-        (means, {"n_classes": 3}, r"Given returned 2 columns for 3 classes \(0, 1, 2\)"),
-        (lambda x: x, {}, r"must return \(batch, classes\), got \(6, 5, 2\) for 6 series"),
-        (lambda x: means(x)[:4], {}, r"got \(4, 2\) for 6 series"),
-        (lambda x: x.sum(), {}, r"got \(\) for 6 series"),
-        (lambda x: means(x) * torch.nan, {}, r"Given returned NaN or infinity"),
+        (means, {"output": "sigmoid"}, r"means one probability per series, but .* returned 2 columns"),
+        (lambda x: x.mean((1, 2)).sigmoid(), LABELS, r"returned one number per series; .*with output='sigmoid'"),
+        (lambda x: x.mean((1, 2))[:, None].sigmoid(), LABELS, r"returned one column"),
+        (lambda x: means(x).sigmoid(), LABELS, r"several labels\? .*output=\('sigmoid', lambda p: p\[:, 0\]\)"),
+        (means, {"output": "logits", "n_classes": 3}, r"returned 2 columns for 3 classes"),
+        (lambda x: torch.cat([means(x)] * 2, 1).softmax(1), {"output": "logits"}, "probabilities already"),
+        (lambda x: x, {"output": "logits"}, r"must return \(batch, classes\), got \(6, 5, 2\) for 6 series"),
+        (lambda x: means(x)[:4], {"output": "logits"}, r"got \(4, 2\) for 6 series"),
+        (lambda x: x.sum(), {"output": "logits"}, r"got \(\) for 6 series"),
+        (lambda x: means(x) * torch.nan, {"output": "logits"}, r"returned NaN or infinity"),
+        (lambda x: x[:, 99], {"output": "logits"}, r"failed on an input of .*\(layout 'btf'\): IndexError.*layout="),
     ],
 )
-def test_what_a_module_returns_is_checked(function, options, message):
+def test_what_a_model_returns_is_checked(kind, function, options, message):
     with pytest.raises(ModelOutputError, match=message):
-        sp.wrap(Given(function), **options).predict_proba(X)
+        sp.wrap(kind(function), **options).predict_proba(X)
 
 
-def test_labels_and_tuples_are_no_output():
-    class Returns(nn.Module):
-        def forward(self, x):
-            return x.mean((1, 2)).long() if self.labels else (means(x), x)
+def test_what_only_one_kind_can_return():
+    for function, message in (
+        (lambda x: means(x).long(), r"returned torch.int64; wrap a model that returns logits"),
+        (lambda x: "no", r"returned str; wrap a module that returns a tensor"),
+    ):
+        with pytest.raises(ModelOutputError, match=message):
+            sp.wrap(Given(function)).predict_proba(X)
+    with pytest.raises(ModelOutputError, match=r"output='probabilities' promises probabilities. If these are logits"):
+        sp.wrap(Given(means), output="probabilities").predict_proba(X)
+    for function, message in (
+        (lambda x: means(x).numpy(), r"no probabilities \(.*\). If they are logits, wrap with output='logits'"),
+        (lambda x: np.full((len(x), 2), "a"), "labels"),
+        (lambda x: None, r"got \(\) for"),
+        (lambda x: [[1.0], [0.5, 0.5]], "failed on an input of shape .* inhomogeneous"),
+    ):
+        with pytest.raises(ModelOutputError, match=message):
+            sp.wrap(lambda x, f=function: f(torch.from_numpy(x))).predict_proba(X)
+    assert sp.wrap(lambda x: mean_proba(x).tolist(), n_classes=3).predict(SERIES).tolist() == Y.tolist()
 
-    module = Returns()
-    module.labels = True
-    with pytest.raises(ModelOutputError, match=r"returned torch.int64; wrap a model that returns logits"):
-        sp.wrap(module).predict_proba(X)
-    module.labels = False
-    with pytest.raises(ModelOutputError, match=r"returned a tuple of 2 \(indices 0 to 1\). Say which part"):
-        sp.wrap(module).predict_proba(X)
+
+def test_logits_of_a_few_series_may_sum_to_1_by_chance() -> None:
+    votes = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
+    clf = sp.wrap(lambda x: votes[x[:, 0, 0].astype(int)], output="logits", n_classes=2)
+    series = np.zeros((30, 2, 1))
+    series[:, 0, 0] = np.arange(30) % 3
+    np.testing.assert_allclose(clf.predict_proba(series), np.tile(softmax(votes), (10, 1)))
+
+
+Both = namedtuple("Both", "scores state")
+PARTS = {
+    "tuple": (lambda z: (None, z), 1),
+    "only one": (lambda z: (z,), None),
+    "dict": (lambda z: {"state": None, "scores": z}, "scores"),
+    "dict by index": (lambda z: {"state": None, "scores": z}, 1),
+    "dict by kind": (lambda z: {"loss": None, "logits": z}, None),
+    "named tuple": (lambda z: Both(z, None), "scores"),
+    "object": (lambda z: SimpleNamespace(scores=z), "scores"),
+    "function": (lambda z: {"deep": [z]}, lambda returned: returned["deep"][0]),
+}
+
+
+@pytest.mark.parametrize("kind", [Given, black_box])
+@pytest.mark.parametrize(("function", "part"), PARTS.values(), ids=list(PARTS))
+def test_the_part_that_is_meant_is_taken(kind, function, part):
+    clf = sp.wrap(kind(lambda x: function(means(x))), output="logits" if part is None else ("logits", part))
+    np.testing.assert_allclose(clf.predict_proba(X), OUTPUTS["logits"][2], atol=1e-6)
+
+
+def test_kind_and_part_are_said_together():
+    module = Given(lambda x: {"p": means(x).sigmoid()[:, :1], "probabilities": means(x).softmax(1)})
+    p = sp.wrap(module, output=("sigmoid", "p")).predict_proba(X)[:, 1]
+    np.testing.assert_allclose(p, 1 / (1 + np.exp(-3 * X.astype(np.float64).mean(1)[:, 0])), atol=1e-6)
+    np.testing.assert_allclose(
+        sp.wrap(module, output="probabilities").predict_proba(X), OUTPUTS["logits"][2], atol=1e-6
+    )
+    assert "output 'sigmoid' in part 'p'" in repr(sp.wrap(module, output=["sigmoid", "p"]))
+
+
+@pytest.mark.parametrize(
+    ("function", "output", "message"),
+    [
+        (lambda z: (z, z), None, r"returned a tuple of 2 \(indices 0 to 1\). Say which part is its output: output=\("),
+        (lambda z: [z, z], None, r"returned a list of 2 \(indices 0 to 1\). Say which part"),
+        (lambda z: {"a": z}, "b", r"returned a dict of a, which has no part 'b'"),
+        (lambda z: (z, z), 2, r"returned a tuple of 2 .* has no part 2"),
+        (lambda z: z, 0, r"output=0 names a part of what Given returns, but it returned one Tensor. Leave it out"),
+        (lambda z: (z, z), lambda returned: returned[7], r"Given failed on an input .*IndexError"),
+    ],
+)
+def test_parts_that_are_not_there(function, output, message):
+    with pytest.raises(ModelOutputError, match=message):
+        sp.wrap(Given(lambda x: function(means(x))), output=output).predict_proba(X)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"output": "logit"}, ConfigError, r"no output 'logit'. Did you mean 'logits'\? Known: logits, prob"),
+        ({"output": "logit"}, ConfigError, r"no output 'logit'. Did you mean 'logits'\? .* output=\('logits', 'logit'"),
+        ({"output": ("logit", 0)}, ConfigError, r"output must be a kind \(logits, .* and a part, .* got \('logit', 0"),
+        ({"output": ("logits", 0, 1)}, ConfigError, "a kind .* and a part"),
+        ({"output": True}, ConfigError, "no output True. Known: logits, probabilities, sigmoid"),
         ({"layout": "tbf"}, ConfigError, r"no layout 'tbf'. Did you mean 'btf'\?"),
+        ({"task": "regresion"}, ConfigError, r"no task 'regresion'. Did you mean 'regression'"),
+        ({"task": "regression", "n_classes": 2}, ConfigError, "n_classes, class_names and kinds of output are for cl"),
         ({"n_classes": 1}, ConfigError, r"at least 2 classes apart, but n_classes says 1"),
         ({"n_classes": 2.0}, ConfigError, r"n_classes must be a whole number, got 2.0"),
-        ({"class_names": ["a"]}, ConfigError, r"at least 2 classes apart, but class_names says 1"),
         ({"class_names": "ab"}, DataError, r"class_names must be a list of names, got 'ab'"),
         ({"class_names": ["a", "a"]}, DataError, "class_names must be distinct, but 'a' appears 2 times"),
         ({"class_names": ["a", "b"], "n_classes": 3}, ConfigError, r"n_classes says 3, class_names says 2"),
@@ -269,33 +386,177 @@ def test_what_was_assumed_is_in_the_repr_and_in_the_summary():
     assert repr(given) == f"WrappedModule({expected})"
 
 
-def test_class_names_travel_and_are_known_before_the_first_prediction():
-    clf = sp.wrap(Given(means), class_names=(name for name in ("left", "right")))
-    assert clf.class_names == ("left", "right") and clf.named and clf.n_classes == 2
-    assert sp.wrap(Given(means), n_classes=2).class_names == ("0", "1")
-    assert sp.wrap(Given(means), output="sigmoid").n_classes == 2
-
-
-def test_a_class_and_a_classifier_of_ours():
-    with pytest.raises(CapabilityError, match=r"Lstm is a class. Wrap a trained model of it: sp.wrap\(Lstm\("):
-        sp.wrap(Lstm, output="logits")
+def test_classes_and_what_is_no_model():
     clf = sp.wrap(Given(means))
     assert sp.wrap(clf) is clf
-    with pytest.raises(ConfigError, match="Given is a classifier of sparcets already"):
-        sp.wrap(clf, n_classes=2)
+    for model, options, error, message in (
+        (clf, {"n_classes": 2}, ConfigError, "Given is a classifier of sparcets already"),
+        (Lstm, {}, CapabilityError, r"Lstm is a class. Wrap a trained model of it: sp.wrap\(Lstm\("),
+        (Ridge, {}, CapabilityError, r"Ridge is a class. .*\(\.\.\.\)\.fit\(X, y\)"),
+        ([1], {}, CapabilityError, r"list has neither predict_proba nor decision_function and is not call"),
+        (Ridge(), {}, CapabilityError, r"Ridge has neither .* It predicts without them, by predict\(\)"),
+        (Box(), {"output": "logits"}, ConfigError, r"Box returns probabilities, so it cannot have output='logits'"),
+        (SVC(), {"output": "probabilities"}, ConfigError, "SVC returns logits, so it cannot have output='prob"),
+        (make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")), {}, CapabilityError, "per pair of cl"),
+        (LogisticRegression(), {"task": "regression"}, CapabilityError, "LogisticRegression is a classifier; leave"),
+        (3, {"task": "regression"}, CapabilityError, "has no predict and is not callable"),
+    ):
+        with pytest.raises(error, match=message):
+            sp.wrap(model, **options)
 
 
-def test_probabilities_passed_as_logits_are_refused() -> None:
-    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(6, 3), torch.nn.Softmax(-1))
-    with pytest.raises(ModelOutputError, match=r"probabilities already.*output='probabilities'"):
-        sp.wrap(module).predict_proba(np.arange(30.0).reshape(5, 3, 2))
+@pytest.mark.parametrize("package", ["aeon", "sktime"])
+def test_models_of_aeon_and_sktime_are_given_channels_first_by_themselves(package):
+    theirs = type("Theirs", (Box,), {"__module__": f"{package}.classification.x"})
+    derived = type("Mine", (theirs,), {"__module__": "mine"})
+    other = type("Other", (Box,), {"__module__": f"{package}ian.models"})()
+    piped, other.steps = Box(), 100  # a setting of its own, no pipeline
+    piped.steps = [("scale", StandardScaler()), ("model", theirs())]
+    for box in (theirs(), derived(), piped, other):
+        sp.wrap(box).predict_proba(X)
+        assert box.x.shape == ((6, 5, 2) if box is other else (6, 2, 5))
+    sp.wrap(piped, layout="btf").predict_proba(X)
+    assert piped.x.shape == (6, 5, 2)
 
 
-def test_logits_of_a_few_series_may_sum_to_1_by_chance() -> None:
-    votes = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])
-    clf = sp.wrap(lambda x: votes[x[:, 0, 0].astype(int)], output="logits", n_classes=2)
-    series = np.zeros((30, 2, 1))
-    series[:, 0, 0] = np.arange(30) % 3
-    expected = np.exp(votes) / np.exp(votes).sum(1, keepdims=True)
-    for rows in (slice(0, 1), slice(0, 3), slice(None)):
-        np.testing.assert_allclose(clf.predict_proba(series[rows]), np.tile(expected, (10, 1))[rows])
+def test_a_real_classifier_of_aeon():
+    classification = pytest.importorskip("aeon.classification")
+    words = np.array(["calm", "wild", "brisk"])[Y]
+    model = classification.DummyClassifier(strategy="prior").fit(SERIES.swapaxes(1, 2), words)
+    clf = sp.wrap(model)
+    assert clf.interface.layout == "bft" and clf.class_names == ("brisk", "calm", "wild")
+    np.testing.assert_allclose(clf.predict_proba(SERIES), 1 / 3)
+
+
+def test_estimators_of_tables_name_their_classes():
+    labels = np.array(["calm", "wild", "brisk"])[Y]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(FLAT, labels)
+    clf = sp.wrap(model, layout="flat")
+    assert clf.class_names == ("brisk", "calm", "wild") and clf.named and clf.name == "Pipeline"
+    np.testing.assert_array_equal(clf.predict_proba(SERIES), model.predict_proba(FLAT))
+    np.testing.assert_array_equal(np.array(clf.class_names)[clf.predict(SERIES)], model.predict(FLAT))
+    with pytest.raises(ModelOutputError, match=r"It may want another layout: layout='btf' .*'flat' for models of tab"):
+        sp.wrap(model).predict_proba(SERIES)
+    # The layouts are named after errors about shapes only.
+    with pytest.raises(ModelOutputError, match="not fitted") as unfitted:
+        sp.wrap(LogisticRegression(), layout="flat").predict_proba(X)
+    assert "layout=" not in str(unfitted.value)
+    both = RandomForestClassifier(3, random_state=0).fit(FLAT, np.stack([Y % 2, Y], axis=1))  # of two outputs
+    one = sp.wrap(both, output=1, layout="flat")
+    np.testing.assert_array_equal(one.predict_proba(SERIES), both.predict_proba(FLAT)[1])
+
+
+@pytest.mark.parametrize(
+    ("classes", "names", "named"),
+    [
+        (["b", "a"], ("b", "a"), True),
+        ([0, 1], ("0", "1"), False),
+        ([0.0, 1.0], ("0", "1"), False),
+        ([1, 2], ("1", "2"), True),
+        ([-1.0, 0.5], ("-1", "0.5"), True),
+    ],
+)
+def test_the_names_are_the_models_own(classes, names, named):
+    clf = sp.wrap(Box(classes))
+    assert (clf.class_names, clf.named) == (names, named)
+
+
+def test_class_names_may_translate_but_not_contradict_the_models_own():
+    assert sp.wrap(Box([0, 1]), class_names=(name for name in ("off", "on"))).class_names == ("off", "on")
+    assert sp.wrap(Box(["dws", "ups"]), class_names=["down", "up"]).class_names == ("down", "up")
+    with pytest.raises(ConfigError, match=r"\(b, a\) are in another order than the model's classes \(a, b\)"):
+        sp.wrap(Box(["a", "b"]), class_names=["b", "a"])
+    with pytest.raises(ConfigError, match=r"class_names says 3, Box.classes_ says 2"):
+        sp.wrap(Box(["a", "b"]), class_names=["a", "b", "c"])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", [SVC(), RidgeClassifier(), make_pipeline(StandardScaler(), RidgeClassifier())])
+def test_decisions_become_probabilities_in_the_same_order(model, n_classes):
+    model.fit(FLAT, np.array(["b", "a", "c"])[Y % n_classes])
+    clf = sp.wrap(model, layout="flat")
+    noisy = SERIES + np.random.default_rng(1).normal(size=SERIES.shape).astype(np.float32)
+    proba, table = clf.predict_proba(noisy), noisy.reshape(30, -1)
+    np.testing.assert_array_equal(np.array(clf.class_names)[proba.argmax(1)], model.predict(table))
+    values = model.decision_function(table)
+    if n_classes == 2:
+        assert (np.diff(proba[np.argsort(values), 1]) >= 0).all()
+    else:
+        agree = values.argmax(1) == proba.argmax(1)  # the others are ties of votes
+        in_order = np.take_along_axis(proba, np.argsort(values, axis=1), axis=1)[agree]
+        assert agree.mean() > 0.9 and (np.diff(in_order, axis=1) >= 0).all()
+    assert "not calibrated" in repr(clf) and "decision_function" in repr(clf)
+
+
+def test_the_prediction_is_the_models_own_where_votes_are_tied():
+    tied = SimpleNamespace(
+        classes_=np.array([0, 1, 2]),
+        decision_function=lambda X: np.tile([1.0, 1.2, -0.5], (len(X), 1)),
+        predict=lambda X: np.zeros(len(X), int),
+    )
+    np.testing.assert_allclose(sp.wrap(tied, layout="flat").predict_proba(X[:1]), softmax([[1.2, 1.0, -0.5]]))
+
+
+class Sums(nn.Module):
+    """Sums over time of a linear map, and something else beside."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(2, 3)
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return {"forecast": self.drop(self.linear(x).sum(1)), "other": x}
+
+
+def test_regressors():
+    model = Ridge().fit(X.reshape(6, -1), X[:, 0])
+    reg = sp.wrap(model, task="regression", layout="flat")
+    np.testing.assert_array_equal(reg.predict(X), model.predict(X.reshape(6, -1)))
+    assert reg.n_outputs == 2 and sp.wrap(reg) is reg
+    assert repr(reg) == "BlackBox(Ridge (regression, layout 'flat'): 2 outputs)"
+    module = Sums().train()
+    reg = sp.wrap(module, task="regression", output="forecast", batch=(2, 4))
+    np.testing.assert_allclose(reg.predict(X), module.linear(torch.tensor(X)).sum(1).detach(), rtol=1e-5)
+    assert module.training and all(p.requires_grad for p in module.parameters())
+    squeezed = sp.wrap(lambda x: x[:, :, 0].mean(1).squeeze(), task="regression")
+    assert squeezed.predict(X[:1]).shape == (1, 1) and squeezed.predict(X).shape == (6, 1)
+
+
+@pytest.mark.parametrize("kind", [Given, black_box])
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: {"a": x, "b": x}, r"returned a dict of a, b"),
+        (lambda x: x, r"must return numbers \(batch,\) or \(batch, outputs\)"),
+        (lambda x: x[:, 0] * torch.nan, "returned NaN or infinity"),
+        (lambda x: x[:, 99], "failed on an input of shape"),
+    ],
+)
+def test_what_a_regressor_returns_is_checked(kind, function, message):
+    with pytest.raises(ModelOutputError, match=message):
+        sp.wrap(kind(function), task="regression").predict(X)
+
+
+@pytest.mark.parametrize("kind", [Given, black_box])
+def test_a_regressor_as_two_classes_whose_bounds_are_within(kind):
+    bounds = np.array([[0.1, 0.3], [-np.inf, np.inf]])
+    values = [np.nextafter(0.1, 0), 0.1, 0.2, 0.3, np.nextafter(0.3, 1), -1e9, 1e9]
+    series = np.array(values)[:, None, None] * np.array([1.0, 7.0])
+    model = kind(lambda x: x[:, 0])
+    reg = sp.wrap(model.double() if kind is Given else model, task="regression")
+    view = Within(reg, Goal(bounds, ("in", "out")), np.array([2.0, 1.0]))
+    assert view.predict(series).tolist() == [1, 0, 0, 0, 1, 1, 1]
+    # At the middle, the bounds are 0.05 spreads away.
+    np.testing.assert_allclose(view.predict_proba(series)[2], [1 / (1 + np.exp(-0.05)), 1 / (1 + np.exp(0.05))])
+    if kind is Given:
+        x = torch.tensor(series[[0, 4]], requires_grad=True)
+        view.log_proba(x)[:, 0].sum().backward()
+        assert x.grad[0, 0, 0] > 0 > x.grad[1, 0, 0]
+    with nullcontext() if kind is Given else pytest.raises(CapabilityError, match="black box"):
+        view.log_proba(torch.tensor(series))
+
+
+def test_a_narrow_goal_is_widened_and_an_open_one_is_not():
+    goal = Goal(np.array([[1.0, 1.2], [0.0, np.inf], [0.0, 9.0]]), ("in", "out")).widened(np.full(3, 0.5))
+    np.testing.assert_allclose(goal.bounds, [[0.6, 1.6], [0.0, np.inf], [0.0, 9.0]])

@@ -147,15 +147,6 @@ def test_what_a_booster_says_of_itself_is_not_contradicted(source):
         sp.wrap(booster).predict_proba(X[:, :5])
 
 
-@pytest.mark.parametrize("source", BOTH)
-def test_a_booster_is_explained_by_what_takes_black_boxes(source):
-    clf = sp.wrap(build(source, "multi:softprob" if source.startswith("xgboost") else "multiclass", 3))
-    ex = sp.Nearest(clf).fit(X, Y)
-    assert len(ex.explain(X[:2])) == 2
-    with pytest.raises(CapabilityError, match=r"is a black box. .*sp.Explainer"):
-        sp.Ics(clf).fit(X, Y)
-
-
 class Estimator:
     """An estimator of a booster's package: ``predict_proba`` of a table."""
 

@@ -114,15 +114,6 @@ def test_logits_have_to_be_said(source):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_an_error_about_shapes_names_the_layouts(source):
-    with pytest.raises(
-        ModelOutputError, match=r"failed on an input of shape \(6, 4, 2\).*want another layout"
-    ) as error:
-        sp.wrap(build(source, 3, "softmax")).predict_proba(X[:, :4])
-    assert "\x1b" not in str(error.value)
-
-
-@pytest.mark.parametrize("source", SOURCES)
 def test_a_model_of_keras_is_explained(source):
     clf = sp.wrap(build(source, 3, "softmax"))
     e = sp.Nearest(clf).fit(X, clf.predict(X)).explain(X[:2])

@@ -62,13 +62,6 @@ def test_one_column_is_the_probability_of_class_1(tmp_path):
     np.testing.assert_allclose(p, 1 / (1 + np.exp(-(X.reshape(6, -1) @ WEIGHT[:, 0]))), atol=1e-5)
 
 
-def test_logits_have_to_be_said(tmp_path):
-    path = write(tmp_path / "a.onnx", end="Identity")
-    with pytest.raises(ModelOutputError, match="wrap with output='logits'"):
-        sp.wrap(path).predict_proba(X)
-    np.testing.assert_allclose(sp.wrap(path, output="logits").predict_proba(X), expected(), atol=1e-5)
-
-
 def test_of_several_outputs_one_is_named(tmp_path):
     path = write(tmp_path / "a.onnx", several=True)
     for output in (None, "probabilities", 1, ("logits", "logits"), ("logits", 0), "logits"):
@@ -125,15 +118,6 @@ def test_a_file_has_a_digest_of_all_that_determines_its_predictions(tmp_path):
     weights = tmp_path / "apart" / "weights.bin"
     weights.write_bytes(b"\x00" * 8 + weights.read_bytes()[8:])
     assert sp.wrap(apart).digest() != before
-
-
-def test_a_saved_explainer_knows_its_file(tmp_path):
-    clf = sp.wrap(write(tmp_path / "a.onnx"))
-    ex = sp.Nearest(clf).fit(X, clf.predict(X))
-    ex.save(tmp_path / "ex")
-    sp.load(tmp_path / "ex", classifier=sp.wrap(tmp_path / "a.onnx"))
-    with pytest.raises(FileFormatError, match="was fitted to another classifier"):
-        sp.load(tmp_path / "ex", classifier=sp.wrap(write(tmp_path / "b.onnx", end="LogSoftmax"), output="logits"))
 
 
 def test_files_that_are_no_onnx(tmp_path):

@@ -141,15 +141,6 @@ def test_lengths_and_missing_values_concern_the_series_alone():
     assert np.array_equal(lengths, steps) and np.array_equal(age, AGE)
 
 
-def test_no_gradients_flow_to_them():
-    from sparcets.core.side_inputs import SideInputs
-
-    known = SideInputs.of(SIDE)
-    x = torch.tensor(known.attach(X, known.table(SIDE, 6)), requires_grad=True)
-    sp.wrap(Net(), n_classes=2).with_side(known).log_proba(x)[:, 0].sum().backward()
-    assert (x.grad[:, :, :2] != 0).any() and (x.grad[:, :, 2:] == 0).all()
-
-
 def test_what_the_model_says_of_itself():
     from sparcets.core.side_inputs import SideInputs
 

@@ -53,9 +53,3 @@ def test_a_program_is_a_module_with_gradients_and_batches_it_takes(shapes, batch
 def test_a_program_in_training_mode_is_refused():
     with pytest.raises(CapabilityError, match=r"exported in training mode.* Call model.eval\(\) before"):
         sp.wrap(program(Net().train()))
-
-
-def test_methods_that_need_gradients_take_a_program():
-    labels = np.arange(6) % 3
-    e = sp.Ics(sp.wrap(program(Net().eval())), sp.IcsConfig.tiny()).fit(X, labels).explain(X[:2], target=1)
-    assert len(e) == 2
