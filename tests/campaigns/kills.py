@@ -334,7 +334,6 @@ class Upload(Killed):
 
     def check(self, own: Path, task: Task) -> str:
         from sparcets.studio.items import load
-
         from sparcets.studio.workspace import Workspace
 
         workspace = Workspace(own)
