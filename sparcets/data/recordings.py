@@ -15,6 +15,7 @@ import numpy as np
 from sparcets.core.arrays import BoolArray, IntArray, StrArray
 from sparcets.core.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, LabelError, ShapeError
 from sparcets.core.registry import did_you_mean
+from sparcets.core.series import Series
 from sparcets.core.validation import Task, check_ids, check_names, check_padded, check_series
 from sparcets.io.files import is_file, naming
 
@@ -72,23 +73,23 @@ class Recordings:
         padded
             Whether series may have fewer steps.
         """
-        X, lengths = self.X, self.lengths
         columns: Any = slice(None)
+        n_features = self.X.shape[2]
         if self.feature_names is not None:
             if sorted(self.feature_names) != sorted(feature_names):
                 raise FeatureMismatchError(_difference(self.feature_names, feature_names))
             columns = [self.feature_names.index(name) for name in feature_names]
-        elif X.shape[2] != len(feature_names):
-            raise ShapeError(f"the recordings have {X.shape[2]} features, those of the data set {len(feature_names)}.")
-        if not padded and (X.shape[1] != n_steps or lengths is not None):
-            steps = f"{X.shape[1]} steps" if lengths is None else f"{lengths.min()} to {lengths.max()} steps"
+        elif n_features != len(feature_names):
+            raise ShapeError(f"the recordings have {n_features} features, those of the data set {len(feature_names)}.")
+        series = Series(self.X[:, :, columns], self.lengths)
+        least, most = int(series.steps.min()), int(series.steps.max())
+        if not padded and not least == most == n_steps:
+            steps = f"{most} steps" if least == most else f"{least} to {most} steps"
             raise ShapeError(f"the recordings have {steps}, those of the data set all have {n_steps}.")
-        if X.shape[1] > n_steps:
-            raise ShapeError(f"the recordings have up to {X.shape[1]} steps, those of the data set at most {n_steps}.")
-        if padded:
-            lengths = np.full(len(X), X.shape[1]) if lengths is None else lengths
-            X = np.pad(X, ((0, 0), (0, n_steps - X.shape[1]), (0, 0)))
-        return replace(self, X=X[:, :, columns], feature_names=feature_names, lengths=lengths)
+        if most > n_steps:
+            raise ShapeError(f"the recordings have up to {most} steps, those of the data set at most {n_steps}.")
+        series = series.padded(n_steps) if padded else series.cut(n_steps)
+        return replace(self, X=series.values, feature_names=feature_names, lengths=series.lengths)
 
 
 def _difference(found: tuple[str, ...], expected: tuple[str, ...]) -> str:

@@ -25,6 +25,7 @@ from sparcets.core.explanation import SCHEMA, STATUSES, Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import FIELDS, Numbers
 from sparcets.core.outcome import PREFIX as NUMBERS
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
 from sparcets.core.side_inputs import Side, join_side, side_from_arrays, side_to_arrays
 from sparcets.io.files import (
@@ -407,9 +408,8 @@ class ShardWriter(ShardFolder):
     def finished_shard(
         self,
         number: int,
-        X: FloatArray,
+        series: Series,
         target: IntArray | StrArray | None,
-        lengths: IntArray | None = None,
         side: Side | None = None,
     ) -> Explanation | None:
         """Return the finished shard of these queries, or None if it has to be computed.
@@ -421,21 +421,22 @@ class ShardWriter(ShardFolder):
         if shard is None:
             return None
         n = int(self.question["n"])
-        queries, targets = shard.query[::n], shard.target[::n]
-        k = min(len(queries), len(X))
-        if queries.dtype != X.dtype or not np.array_equal(queries[:k], X[:k], equal_nan=True):
+        queries, targets = Series(shard.query, shard.lengths)[::n], shard.target[::n]
+        k = min(len(queries), len(series))
+        there, asked = queries[:k], series[:k]
+        same = there.values.dtype == asked.values.dtype
+        if not same or not np.array_equal(there.values, asked.values, equal_nan=True):
             self.refuse(f"to other queries (see shard {number})")
-        steps = None if shard.lengths is None else shard.lengths[::n][:k]
-        if not np.array_equal(steps, None if lengths is None else lengths[:k]):  # type: ignore[arg-type]
+        if not np.array_equal(there.steps, asked.steps):
             self.refuse(f"to series of other lengths (see shard {number})")
         stored, now = (side_to_arrays(one) for one in (shard.side, side))
         if stored.keys() != now.keys() or any(not np.array_equal(stored[a][::n][:k], now[a][:k]) for a in now):
             self.refuse(f"to queries with other side inputs (see shard {number})")
         if target is not None and not np.array_equal(targets[:k], target[:k]):
             self.refuse(f"for another target (see shard {number})")
-        if len(queries) > len(X):
+        if len(queries) > len(series):
             self.refuse("to more queries than X gave")
-        if len(queries) < len(X):
+        if len(queries) < len(series):
             return None  # the last, partial shard of an earlier call with fewer queries
         self.seconds += shard.seconds
         return shard

@@ -15,6 +15,7 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, IntArray
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import Series
 from sparcets.io.files import atomic_path
 
 METADATA = b"sparcets"  # key of what a file says about itself
@@ -43,7 +44,7 @@ def answers_table(e: Explanation, ids: Any) -> Any:
         }
     first = np.r_[True, np.diff(e.query_index) != 0]
     rank = np.arange(len(e)) - np.maximum.accumulate(np.where(first, np.arange(len(e)), 0))
-    steps = np.full(len(e), e.query.shape[1]) if e.lengths is None else e.lengths
+    steps = Series(e.query, e.lengths).steps
     names = e.feature_names
     columns = {
         "id": ids.take(pa.array(e.query_index)),

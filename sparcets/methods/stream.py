@@ -262,7 +262,7 @@ def answer_to_folder(
             if known is not None:
                 X, parts = known.split(X)
                 side = known.typed(parts)
-            finished = writer.finished_shard(block.number, X, asked, block.lengths, side)
+            finished = writer.finished_shard(block.number, Series(X, block.lengths), asked, side)
             if finished is None:
                 writer.begin()
                 writer.write(block.number, queries.names.attach(answer(block)))

@@ -13,6 +13,7 @@ import pytest
 from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.io.explanations import ExplanationFolder, ShardWriter, load_explanation
 from sparcets.io.files import TEMPORARY, digest_of_array
 from tests.campaigns.folders import snapshot
@@ -100,11 +101,11 @@ def test_unfinished_folder(tmp_path: Path) -> None:
         load_explanation(tmp_path)
     resumed = ShardWriter(tmp_path, SETTINGS)
     steps = explanation().lengths
-    found = resumed.finished_shard(0, X, None, steps)
-    assert found is not None and len(found) == 5 and resumed.finished_shard(1, X, None, steps) is None
+    found = resumed.finished_shard(0, Series(X, steps), None)
+    assert found is not None and len(found) == 5 and resumed.finished_shard(1, Series(X, steps), None) is None
     for others in (None, steps[::-1]):
         with pytest.raises(StorageError, match="to series of other lengths"):
-            resumed.finished_shard(0, X, None, others)
+            resumed.finished_shard(0, Series(X, others), None)
     for name, other in (("method", {**SETTINGS, "method": "gan"}), ("k", {**SETTINGS, "k": 1}), ("method", {"n": 1})):
         with pytest.raises(StorageError, match=f"to another question: {name} differs"):
             ShardWriter(tmp_path, other)
