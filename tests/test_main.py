@@ -21,11 +21,7 @@ RESUME = "; finished runs are kept, run the same command again to continue"
     ("arguments", "function", "hint"),
     [
         (["fit", "-d", "catching", "--out", "x"], "sparcets.data.load.load_dataset", ""),
-        (
-            ["benchmark", "run", "-d", "catching", "--out", "x"],
-            "sparcets_paper.benchmark.runner.run_plan",
-            RESUME,
-        ),
+        (["benchmark", "run", "-d", "catching", "--out", "x"], "sparcets_paper.benchmark.runner.run_plan", RESUME),
         (["reproduce", "table1", "--out", "x"], "sparcets_paper.reproduce.run.reproduce", RESUME),
         (["--debug", "reproduce", "table1", "--out", "x"], "sparcets_paper.reproduce.run.reproduce", RESUME),
     ],

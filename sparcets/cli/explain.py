@@ -10,31 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from sparcets.cli.options import (
-    Address,
-    AtLeast,
-    AtMost,
-    Between,
-    Change,
-    Confidence,
-    DataOptions,
-    Device,
-    Engine,
-    Excluded,
-    Json,
-    Many,
-    NamedAgain,
-    Of,
-    Options,
-    Target,
-    Workers,
-    check_named,
-    parse_constraints,
-    parse_options,
-    parse_target,
-    print_json,
-    print_table,
-)
+from sparcets.cli import options
 from sparcets.core.errors import ConfigError, FeatureMismatchError, StorageError
 from sparcets.core.registry import unknown_name
 
@@ -46,7 +22,7 @@ if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
 
-def check_together(asked: Options) -> None:
+def check_together(asked: options.Options) -> None:
     """Raise if options were given that do not go together."""
     if asked.option and asked.dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")
@@ -67,16 +43,16 @@ def check_together(asked: Options) -> None:
         raise ConfigError("--queries needs --out, a folder for the Parquet files of the answers.")
 
 
-def explain_files(asked: Options, question: dict[str, Any]) -> None:
+def explain_files(asked: options.Options, question: dict[str, Any]) -> None:
     """Explain all series of files, and print what became of them."""
     from sparcets.methods.archive import explain_parquet
 
     names = ("id_column", "time_column", "seed", "device", "engine", "workers", "address")
-    options = {name: getattr(asked, name) for name in names}
-    result = explain_parquet(asked.model, asked.queries, asked.out, own_model=asked.own, **question, **options)
+    given = {name: getattr(asked, name) for name in names}
+    result = explain_parquet(asked.model, asked.queries, asked.out, own_model=asked.own, **question, **given)
     if asked.json:
         facts = ("queries", "answers", "errors", "shards", "computed", "unfinished", "seconds", "explain_s")
-        print_json({"folder": str(asked.out), **{name: getattr(result, name) for name in facts}})
+        options.print_json({"folder": str(asked.out), **{name: getattr(result, name) for name in facts}})
     else:
         before = result.shards - result.computed - len(result.unfinished)
         rate = f", {result.queries / max(result.seconds, 1e-9):,.0f} per second"
@@ -146,15 +122,15 @@ def explain(
     model: Annotated[
         Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own is named by --model.")
     ],
-    own: NamedAgain = None,
-    target: Target = None,
-    excluded: Excluded = None,
-    confidence: Confidence = None,
-    at_least: AtLeast = None,
-    at_most: AtMost = None,
-    between: Between = None,
-    change: Change = None,
-    of: Of = None,
+    own: options.NamedAgain = None,
+    target: options.Target = None,
+    excluded: options.Excluded = None,
+    confidence: options.Confidence = None,
+    at_least: options.AtLeast = None,
+    at_most: options.AtMost = None,
+    between: options.Between = None,
+    change: options.Change = None,
+    of: options.Of = None,
     rows: Annotated[str, typer.Option(help="Test series to explain, by index: 7, 0:10 or 1,4,9; or by id.")] = ROWS,
     predicted: Annotated[
         str | None, typer.Option(help="Only test series that the model predicts as this class; the first ten of them.")
@@ -162,7 +138,7 @@ def explain(
     dataset: Annotated[
         str | None, typer.Option("--dataset", "-d", help="Data set or file; default: the one it was fitted on.")
     ] = None,
-    option: DataOptions = None,
+    option: options.DataOptions = None,
     queries: Annotated[
         Path | None,
         typer.Option(
@@ -191,44 +167,44 @@ def explain(
     curve: Annotated[
         bool, typer.Option("--curve", help="Also measure how few changes are enough; only for sparcets.")
     ] = False,
-    immutable: Annotated[Many, typer.Option(help="Feature that may not change; may be repeated.")] = None,
+    immutable: Annotated[options.Many, typer.Option(help="Feature that may not change; may be repeated.")] = None,
     frozen: Annotated[
-        Many,
+        options.Many,
         typer.Option(help="Steps that may not change, as START:STOP, or FEATURE=START:STOP for one; may be repeated."),
     ] = None,
     value_range: Annotated[
-        Many,
+        options.Many,
         typer.Option(
             "--range", help="Bounds of a feature, as FEATURE=LOW:HIGH, FEATURE=LOW: or FEATURE=:HIGH; may be repeated."
         ),
     ] = None,
     max_step: Annotated[
-        Many, typer.Option(help="Largest change of a feature per step, as FEATURE=VALUE; may be repeated.")
+        options.Many, typer.Option(help="Largest change of a feature per step, as FEATURE=VALUE; may be repeated.")
     ] = None,
     direction: Annotated[
-        Many, typer.Option(help="Direction of the change, as FEATURE=up or FEATURE=down; may be repeated.")
+        options.Many, typer.Option(help="Direction of the change, as FEATURE=up or FEATURE=down; may be repeated.")
     ] = None,
     group: Annotated[
-        Many, typer.Option(help="Features that change together, as NAME=FEATURE,FEATURE,…; may be repeated.")
+        options.Many, typer.Option(help="Features that change together, as NAME=FEATURE,FEATURE,…; may be repeated.")
     ] = None,
     max_features: Annotated[int | None, typer.Option(help="Largest number of features that may change.")] = None,
-    integer: Annotated[Many, typer.Option(help="Feature of whole numbers; may be repeated.")] = None,
+    integer: Annotated[options.Many, typer.Option(help="Feature of whole numbers; may be repeated.")] = None,
     monotone: Annotated[
-        Many, typer.Option(help="Feature whose changed stretches rise or fall, as FEATURE=up or FEATURE=down.")
+        options.Many, typer.Option(help="Feature whose changed stretches rise or fall, as FEATURE=up or FEATURE=down.")
     ] = None,
     fixed_sum: Annotated[
-        Many, typer.Option(help="Features whose sum stays as it is, as FEATURE,FEATURE,…; may be repeated.")
+        options.Many, typer.Option(help="Features whose sum stays as it is, as FEATURE,FEATURE,…; may be repeated.")
     ] = None,
     realistic: Annotated[
         bool,
         typer.Option("--like-real", help="Keep values, steps and lengths of limbs as they are in the training series."),
     ] = False,
-    workers: Workers = None,
-    engine: Engine = "local",
-    address: Address = None,
+    workers: options.Workers = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
     seed: Annotated[int | None, typer.Option(help="Random seed; default: the one it was fitted with.")] = None,
-    device: Device = "auto",
-    json: Json = False,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Explain series: what would have to change for the model to predict another class, or another number?
 
@@ -238,20 +214,20 @@ def explain(
     from sparcets.methods.fit_folder import load_fit
     from sparcets.motion.limbs import like_real
 
-    asked = Options(**locals())
-    constraints = parse_constraints(asked)
+    asked = options.Options(**locals())
+    constraints = options.parse_constraints(asked)
     check_together(asked)
     if out is not None and queries is None:
         file_to_write(out)  # raises before anything is computed
     if plots is not None:
         check_folder(plots)
-    check_named(model, own, "explain", model)
+    options.check_named(model, own, "explain", model)
     # The machine that only hands out work may have no GPU.
     run, explainer = load_fit(model, device=device if engine == "local" else "auto", model=own)
     info = explainer.info_
     assert info is not None  # of every explainer that was loaded
     question = {
-        "target": parse_target(asked, info),
+        "target": options.parse_target(asked, info),
         "constraints": like_real(info, constraints) if realistic else constraints,
         "sparsity": sparsity,
         "n": n,
@@ -267,7 +243,7 @@ def explain(
         with_numbers(answer, series).save(out)
     pictures = [] if plots is None else save_pictures(answer, plots, series)
     if json:
-        print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
+        options.print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
     print_answers(answer, series)
     _describe_answers(answer, series)
@@ -281,17 +257,17 @@ def explain(
 
 
 def _explain_tests(
-    asked: Options, run: dict[str, Any], explainer: BaseExplainer[Any], question: dict[str, Any]
+    asked: options.Options, run: dict[str, Any], explainer: BaseExplainer[Any], question: dict[str, Any]
 ) -> tuple[Explanation, IntArray]:
     """Explain the test series that are asked for; return the answers, and the number of the series of each."""
     from sparcets.core.side_inputs import take_rows
     from sparcets.data.load import load_dataset
     from sparcets.methods.fit_folder import data_asked_for
 
-    name, options = data_asked_for(run, asked.dataset, seed=0)
+    name, of_data = data_asked_for(run, asked.dataset, seed=0)
     if asked.seed is not None:
         explainer.config = explainer.config.override(f"seed={asked.seed}")
-    data = load_dataset(name or run["dataset"], **{**options, **parse_options(asked.option)})
+    data = load_dataset(name or run["dataset"], **{**of_data, **options.parse_options(asked.option)})
     columns, info = _columns(data.feature_names, explainer.feature_names), explainer.info_
     assert info is not None
     # Where the lengths of a fit differ, those of equally long series are needed too.
@@ -357,7 +333,7 @@ def print_answers(answer: Explanation, series: Any) -> None:
         )
         for i in range(len(answer))
     ]
-    print_table(
+    options.print_table(
         ["series", *known, "verdict", "predicted", "target", "status", answer.predictions.head, "changed"], lines
     )
 

@@ -9,25 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sparcets.cli.options import (
-    Address,
-    Classes,
-    Data,
-    DataOptions,
-    Device,
-    Engine,
-    Json,
-    Layout,
-    Many,
-    Model,
-    Options,
-    Output,
-    Seed,
-    Workers,
-    own_model,
-    parse_options,
-    print_json,
-)
+from sparcets.cli import options
 from sparcets.core.errors import ConfigError, SparcetsError
 from sparcets.methods.fit_folder import new_folder, write_fit
 
@@ -41,16 +23,16 @@ MODEL_OF_NUMBERS = (
 
 
 def fit(
-    dataset: Data,
+    dataset: options.Data,
     out: Annotated[Path, typer.Option("--out", help="Folder for the classifier and the explainer.")],
     method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "sparcets",
     classifier: Annotated[
         str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
     ] = "bilstm",
-    model: Model = None,
-    output: Output = None,
-    layout: Layout = None,
-    classes: Classes = None,
+    model: options.Model = None,
+    output: options.Output = None,
+    layout: options.Layout = None,
+    classes: options.Classes = None,
     task: Annotated[
         str | None,
         typer.Option(
@@ -67,10 +49,10 @@ def fit(
         typer.Option("--checkpoint", help="Folder for checkpoints, from which an interrupted training is resumed."),
     ] = None,
     setting: Annotated[
-        Many, typer.Option("--set", help="Setting of the explainer, as key=value; may be repeated.")
+        options.Many, typer.Option("--set", help="Setting of the explainer, as key=value; may be repeated.")
     ] = None,
     classifier_setting: Annotated[
-        Many, typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated.")
+        options.Many, typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated.")
     ] = None,
     missing: Annotated[
         str | None,
@@ -84,22 +66,22 @@ def fit(
             help="Let other users of this machine read the new folder; else only you can, as it holds recordings.",
         ),
     ] = False,
-    option: DataOptions = None,
+    option: options.DataOptions = None,
     seed_count: Annotated[
         int, typer.Option(help="Number of fits with consecutive seeds, into subfolders seed-0, seed-1, …", min=1)
     ] = 1,
-    workers: Workers = None,
-    engine: Engine = "local",
-    address: Address = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    json: Json = False,
+    workers: options.Workers = None,
+    engine: options.Engine = "local",
+    address: options.Address = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    json: options.Json = False,
 ) -> None:
     """Train a classifier, or take your own model, fit an explainer to it, and save both.
 
     Several fits, by --seed-count, run in several processes or on a cluster.
     """
-    asked = Options(**locals())
+    asked = options.Options(**locals())
     if seed_count > 1:
         _fit_seeds(asked)
         return
@@ -107,12 +89,12 @@ def fit(
         raise ConfigError("--workers, --engine and --address are for several fits: give --seed-count too.")
     run, lines = fit_one(asked)
     if json:
-        print_json({**run, "folder": str(out)})
+        options.print_json({**run, "folder": str(out)})
     else:
         typer.echo("\n".join(lines))
 
 
-def _fit_seeds(asked: Options) -> None:
+def _fit_seeds(asked: options.Options) -> None:
     """Fit once per seed, side by side, and print what became of each."""
     from sparcets.io.engines import make_engine
 
@@ -133,18 +115,18 @@ def _fit_seeds(asked: Options) -> None:
     for seed, error in errors.items():
         typer.echo(f"{folders[seed]}: failed: {error}", err=True)
     if asked.json:
-        print_json([runs[seed] for seed in sorted(runs)])
+        options.print_json([runs[seed] for seed in sorted(runs)])
     if errors:
         raise typer.Exit(1)
 
 
-def _fit_seed(asked: Options, seed: int) -> Any:
+def _fit_seed(asked: options.Options, seed: int) -> Any:
     """Fit with one of several seeds; called in a worker."""
     places = {name: place / f"seed-{seed}" for name in ("out", "checkpoint") if (place := getattr(asked, name))}
-    return fit_one(Options(**{**vars(asked), **places, "seed": seed}))
+    return fit_one(options.Options(**{**vars(asked), **places, "seed": seed}))
 
 
-def fit_one(asked: Options) -> tuple[dict[str, Any], list[str]]:
+def fit_one(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
     """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
     from sparcets import __version__
     from sparcets.core.settings import from_preset
@@ -156,10 +138,11 @@ def fit_one(asked: Options) -> tuple[dict[str, Any], list[str]]:
     resolve_device(asked.device)  # raises before any data are loaded
     given = (f"seed={asked.seed}", f"device={asked.device}", *(asked.setting or []))
     config = from_preset(kind.config_class, asked.preset, asked.target).override(*given)
-    own = own_model(asked.model, asked.output, asked.layout, asked.classes)
-    options = {"seed": asked.seed, **parse_options(asked.option), **({"task": asked.task} if asked.task else {})}
+    own = options.own_model(asked.model, asked.output, asked.layout, asked.classes)
+    task = {"task": asked.task} if asked.task else {}
+    of_data: dict[str, Any] = {"seed": asked.seed, **options.parse_options(asked.option), **task}
     if own is None:
-        if options.get("task") == "regression":
+        if of_data.get("task") == "regression":
             raise ConfigError(MODEL_OF_NUMBERS)
         build = _classifier_builder(asked)
     else:
@@ -170,14 +153,14 @@ def fit_one(asked: Options) -> tuple[dict[str, Any], list[str]]:
                 "latter)."
             )
     place = new_folder(asked.out, force=asked.force, shared=asked.shared)
-    data = load_dataset(asked.dataset, **options)
+    data = load_dataset(asked.dataset, **of_data)
     if own is None and data.task == "regression":
         raise ConfigError(f"the labels of {data.name!r} are numbers. {MODEL_OF_NUMBERS}")
     if own is not None:
         order = None if data.task == "regression" else own.class_names
         if order is not None and order != data.class_names and Path(asked.dataset).is_file():
-            options["class_names"] = list(order)  # labels follow the model's outputs
-            data = load_dataset(asked.dataset, **options)
+            of_data["class_names"] = list(order)  # labels follow the model's outputs
+            data = load_dataset(asked.dataset, **of_data)
         own = replace(own, task=data.task)
     with place as folder:  # a path that cannot be written shows before any training
         explained: Any = build(data) if own is None else own.load()
@@ -185,7 +168,7 @@ def fit_one(asked: Options) -> tuple[dict[str, Any], list[str]]:
         quality = _quality(explained, data)
         run = {
             "dataset": asked.dataset,
-            "dataset_options": options,
+            "dataset_options": of_data,
             "dataset_name": data.name,
             "split": data.split,
             "classifier": explained.architecture if own is None else own.name,
@@ -229,7 +212,7 @@ def _example(data: Dataset, target: str | None) -> str:
     return f"--at-least {ranked[3 * len(ranked) // 4]:.3g}{of}"
 
 
-def _classifier_builder(asked: Options) -> Any:
+def _classifier_builder(asked: options.Options) -> Any:
     """Return a function that trains or returns the classifier; wrong settings raise before any data are loaded."""
     from sparcets.core.settings import ClassifierConfig
     from sparcets.models.network import TorchClassifier, load_classifier

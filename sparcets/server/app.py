@@ -30,15 +30,7 @@ from sparcets.server.models import ExplainRequest, ExplainResponse, Health, Mode
 from sparcets.server.pool import start_workers
 from sparcets.web.access import Access, check_token, find_token
 from sparcets.web.errors import ERRORS, ApiError
-from sparcets.web.requests import (
-    Paths,
-    SecurityMiddleware,
-    accepted_hosts,
-    address_of,
-    bind,
-    build_app,
-    configuration,
-)
+from sparcets.web.requests import Paths, SecurityMiddleware, accepted_hosts, address_of, bind, build_app, configuration
 
 PATHS = ("/explain", "/model", "/health", "/ready", "/metrics", "/openapi.json")
 # What watches a server cannot always send a token, and learns nothing of the model or the data here.

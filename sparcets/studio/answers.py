@@ -344,9 +344,7 @@ def rules_of(rules: ConstraintsRequest, explainer: BaseExplainer[Any], drawn: Wi
 
 
 def to_constraints(
-    rules: ConstraintsRequest,
-    feature_names: Sequence[str],
-    drawn: Windows | None = None,
+    rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None
 ) -> Constraints:
     """Return the constraints of a request as ``sp.Constraints``.
 

@@ -178,10 +178,7 @@ def add_fit(
 def described(explainer: BaseExplainer[Any]) -> dict[str, Any]:
     """Return what the record of an explainer says of its fit."""
     info = explainer.info_
-    return {
-        "summary": explainer.summary(),
-        "doubts": [] if info is None or info.model is None else info.model.findings,
-    }
+    return {"summary": explainer.summary(), "doubts": [] if info is None or info.model is None else info.model.findings}
 
 
 def _copy(workspace: Workspace, kind: Any, source: Path, record: ClassifierRecord | ExplainerRecord) -> None:

@@ -75,9 +75,7 @@ def write_trainings(folder: Path, jobs: Sequence[Job]) -> None:
 
 # Expected share of the time of each stage, where a training has several; measured with the default settings. A stage
 # that is not listed counts as much as all others together, as the training of a generator does.
-EXPECTED = {
-    "fitting sparcets": {"training fcn": 0.27, "training resnet": 0.55, "fitting models of other kinds": 0.18},
-}
+EXPECTED = {"fitting sparcets": {"training fcn": 0.27, "training resnet": 0.55, "fitting models of other kinds": 0.18}}
 MAX_POINTS = 200  # of a learning curve; longer ones are thinned out
 
 

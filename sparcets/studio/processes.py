@@ -107,12 +107,7 @@ REPORT_INTERVAL = 0.1  # seconds between two reports of one stage
 
 
 def train_classifier(
-    workspace: Workspace,
-    name: str,
-    request: TrainClassifier,
-    seed: int,
-    device: str,
-    own: dict[str, Any] | None = None,
+    workspace: Workspace, name: str, request: TrainClassifier, seed: int, device: str, own: dict[str, Any] | None = None
 ) -> None:
     """Train a classifier, or load the user's own model, ``own``, and save it in the workspace."""
     from sparcets.core.series import Series
@@ -154,12 +149,7 @@ def train_classifier(
 
 
 def fit_explainer(
-    workspace: Workspace,
-    name: str,
-    request: FitExplainer,
-    seed: int,
-    device: str,
-    own: dict[str, Any] | None = None,
+    workspace: Workspace, name: str, request: FitExplainer, seed: int, device: str, own: dict[str, Any] | None = None
 ) -> None:
     """Fit an explainer and save it in the workspace; ``own`` is the user's own model, which may be run."""
     from sparcets.core.settings import from_preset

@@ -9,24 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray
-from sparcets.studio.models import (
-    Change,
-    CounterfactualResult,
-    CurveResponse,
-    DatasetRecord,
-    Description,
-    ExplainResponse,
-    GroupException,
-    GroupResponse,
-    Overview,
-    Pattern,
-    QueryPage,
-    QuerySummary,
-    Series,
-    SkeletonResponse,
-    VerdictEntry,
-    VerdictResult,
-)
+from sparcets.studio import models
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError
 
@@ -36,11 +19,11 @@ if TYPE_CHECKING:
     from sparcets.show.verdict import Conclusion
 
 
-def series(recordings: AllRecordings, row: int) -> Series:
+def series(recordings: AllRecordings, row: int) -> models.Series:
     """Return a recording."""
     recordings.check(row, 404)
     part, index = recordings.place(row)
-    return Series(
+    return models.Series(
         row=row,
         part=_part(recordings, row),
         **_names(recordings.ids, recordings.subjects, row),
@@ -59,7 +42,7 @@ def query_page(
     predicted: str | None,
     wrong: bool,
     page: slice,
-) -> QueryPage:
+) -> models.QueryPage:
     """Return a page of the list of recordings with a classifier's predictions.
 
     Parameters
@@ -96,7 +79,7 @@ def query_page(
     shown = rows[page]
     proba = predictions.of(shown)
     items = [
-        QuerySummary(
+        models.QuerySummary(
             row=int(row),
             part=_part(recordings, int(row)),
             **_names(recordings.ids, recordings.subjects, int(row)),
@@ -107,7 +90,7 @@ def query_page(
         for row, p in zip(shown, proba, strict=True)
     ]
     counts: Any = {name: int((recordings.part_names == name).sum()) for name in ("test", "train", "new")}
-    return QueryPage(total=len(rows), counts=counts, items=items)
+    return models.QueryPage(total=len(rows), counts=counts, items=items)
 
 
 def _part(recordings: AllRecordings, row: int) -> Any:
@@ -119,22 +102,22 @@ def _label(recordings: AllRecordings, row: int) -> str | None:
     return None if label < 0 else recordings.class_names[label]
 
 
-def to_response(explanation: Explanation, rows: Sequence[int]) -> ExplainResponse:
+def to_response(explanation: Explanation, rows: Sequence[int]) -> models.ExplainResponse:
     """Return an explanation as an API response; ``rows`` are the rows of its queries in the list of recordings."""
-    return ExplainResponse(
+    return models.ExplainResponse(
         method=explanation.method,
         seconds=explanation.seconds,
         answers=[_result(explanation, i, rows) for i in range(len(explanation))],
     )
 
 
-def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult:
+def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.CounterfactualResult:
     from sparcets.show.text import build_narrative
 
     status: Any = str(e.status[i])
     narrative = build_narrative(e[i])
-    parts = {name: getattr(narrative, name) for name in Description.model_fields}
-    return CounterfactualResult(
+    parts = {name: getattr(narrative, name) for name in models.Description.model_fields}
+    return models.CounterfactualResult(
         row=rows[int(e.query_index[i])],
         **_names(e.ids, e.subjects, i),
         target=e.class_names[int(e.target[i])],
@@ -145,7 +128,7 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
         support={name: _finite(share) for name, share in zip(e.families, e.support[i], strict=True)},
         reason=str(e.reason[i]),
         text=str(narrative),
-        description=Description.model_validate(parts),
+        description=models.Description.model_validate(parts),
         probability_before=e.proba_before[i].tolist(),
         probability_after=e.proba_after[i].tolist(),
         share_changed=float(e.share_changed[i]),
@@ -154,7 +137,7 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> CounterfactualResult
     )
 
 
-def skeleton(record: DatasetRecord) -> SkeletonResponse:
+def skeleton(record: models.DatasetRecord) -> models.SkeletonResponse:
     """Return the body that the features name; of three coordinates, the two with the largest range."""
     from sparcets.motion.skeleton import find_skeleton
     from sparcets.motion.stick_figure import BALL, OUTLINE
@@ -162,7 +145,7 @@ def skeleton(record: DatasetRecord) -> SkeletonResponse:
     names = record.feature_names
     found = find_skeleton(names)
     if found is None:
-        return SkeletonResponse()
+        return models.SkeletonResponse()
     points = dict(found.points)
     for extra in ("Head", BALL):
         if f"{extra}_x" in names and f"{extra}_y" in names:
@@ -170,7 +153,7 @@ def skeleton(record: DatasetRecord) -> SkeletonResponse:
     size = min(len(indices) for indices in points.values())
     spans = np.array([[record.high[f] - record.low[f] for f in indices[:size]] for indices in found.points.values()])
     first, second = sorted(np.argsort(-spans.mean(0), kind="stable")[:2].tolist())
-    return SkeletonResponse(
+    return models.SkeletonResponse(
         limbs=[list(pair) for pair in found.limbs],
         outline=[list(pair) for pair in OUTLINE if all(point in points for point in pair)],
         points={name: [indices[first], indices[second]] for name, indices in points.items()},
@@ -178,11 +161,11 @@ def skeleton(record: DatasetRecord) -> SkeletonResponse:
     )
 
 
-def to_curve(e: Explanation) -> CurveResponse:
+def to_curve(e: Explanation) -> models.CurveResponse:
     """Return the curve of one answer, found without a cap."""
     points = np.flatnonzero(~np.isnan(e.curve["share"][0]))
     order = points[np.argsort(e.curve["share"][0, points], kind="stable")]
-    return CurveResponse(
+    return models.CurveResponse(
         target=str(e.target_names[0]),
         needed=float(e.share_changed[0]),
         share=e.curve["share"][0, order].tolist(),
@@ -194,15 +177,15 @@ def to_curve(e: Explanation) -> CurveResponse:
     )
 
 
-def _verdict(conclusion: Conclusion) -> VerdictResult:
+def _verdict(conclusion: Conclusion) -> models.VerdictResult:
     entry = verdict_entry(conclusion.verdict).model_dump()
-    return VerdictResult(**entry, sentence=conclusion.sentence, doubts=list(conclusion.doubts))
+    return models.VerdictResult(**entry, sentence=conclusion.sentence, doubts=list(conclusion.doubts))
 
 
-def verdict_entry(verdict: Verdict) -> VerdictEntry:
+def verdict_entry(verdict: Verdict) -> models.VerdictEntry:
     """Return a verdict as an API response."""
     tone: Any = verdict.tone
-    return VerdictEntry(word=verdict.word, symbol=verdict.symbol, tone=tone, meaning=verdict.meaning)
+    return models.VerdictEntry(word=verdict.word, symbol=verdict.symbol, tone=tone, meaning=verdict.meaning)
 
 
 def _finite(value: Any) -> float | None:
@@ -219,9 +202,9 @@ def _names(ids: Any, subjects: Any, i: int) -> dict[str, str | None]:
     return {"id": None if ids is None else str(ids[i]), "subject": None if subjects is None else str(subjects[i])}
 
 
-def _changes(e: Explanation, i: int) -> list[Change]:
+def _changes(e: Explanation, i: int) -> list[models.Change]:
     frame = e[i].to_frame()[["feature", "start", "end", "mean_change", "units"]]
-    return [Change.model_validate(row) for row in frame.to_dict("records")]
+    return [models.Change.model_validate(row) for row in frame.to_dict("records")]
 
 
 MAX_PATTERNS = 12  # most frequent changes that are listed
@@ -232,7 +215,7 @@ SAMPLE = 400  # recordings from which the axes of the map are computed
 MAX_STEPS = 100  # of a series in the map; longer ones are thinned out
 
 
-def summarise(e: Explanation, rows: Sequence[int]) -> GroupResponse:
+def summarise(e: Explanation, rows: Sequence[int]) -> models.GroupResponse:
     """Return what the answers have in common.
 
     Parameters
@@ -247,7 +230,7 @@ def summarise(e: Explanation, rows: Sequence[int]) -> GroupResponse:
     changed = e.changed[reached]
     n = max(len(reached), 1)
     likeness = similarities(delta)
-    return GroupResponse(
+    return models.GroupResponse(
         n=len(e),
         n_reached=len(reached),
         verdicts=dict(Counter(e.verdict.tolist())),
@@ -277,7 +260,7 @@ def similarities(delta: FloatArray) -> FloatArray:
     return np.asarray((flat * others).sum(1) / size)
 
 
-def patterns(e: Explanation, reached: IntArray) -> list[Pattern]:
+def patterns(e: Explanation, reached: IntArray) -> list[models.Pattern]:
     """Return what most answers do, each with the number of answers and the median amount."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for i in reached.tolist():
@@ -286,7 +269,7 @@ def patterns(e: Explanation, reached: IntArray) -> list[Pattern]:
             of_answers[i] = max(amount, of_answers.get(i, 0.0))
     common = sorted(found.items(), key=lambda item: -len(item[1]))[:MAX_PATTERNS]
     return [
-        Pattern(what=what, how=how, count=len(of), amount=float(np.median(list(of.values()))), unit=unit)
+        models.Pattern(what=what, how=how, count=len(of), amount=float(np.median(list(of.values()))), unit=unit)
         for (what, how, unit), of in common
         if len(of) > 1
     ]
@@ -312,7 +295,9 @@ def _operations(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
     return changes
 
 
-def _exceptions(e: Explanation, rows: Sequence[int], reached: IntArray, likeness: FloatArray) -> list[GroupException]:
+def _exceptions(
+    e: Explanation, rows: Sequence[int], reached: IntArray, likeness: FloatArray
+) -> list[models.GroupException]:
     """Return the recordings that are not like the others: no answer, one that nobody believes, or an unusual one."""
     found = []
     verdicts = e.verdict
@@ -330,13 +315,11 @@ def _exceptions(e: Explanation, rows: Sequence[int], reached: IntArray, likeness
     return found[:MAX_EXCEPTIONS]
 
 
-def _exception(e: Explanation, i: int, rows: Sequence[int], why: str, likeness: float | None = None) -> GroupException:
-    return GroupException(
-        row=rows[i],
-        **_names(e.ids, e.subjects, i),
-        verdict=str(e.verdict[i]),
-        why=why,
-        likeness=likeness,
+def _exception(
+    e: Explanation, i: int, rows: Sequence[int], why: str, likeness: float | None = None
+) -> models.GroupException:
+    return models.GroupException(
+        row=rows[i], **_names(e.ids, e.subjects, i), verdict=str(e.verdict[i]), why=why, likeness=likeness
     )
 
 
@@ -350,7 +333,7 @@ def _unusual(e: Explanation, i: int, reached: IntArray) -> str:
     return f"changes {' and '.join(names)} more than the others do" if names else "changes the same features otherwise"
 
 
-def overview(recordings: AllRecordings, predictions: Predictions) -> Overview:
+def overview(recordings: AllRecordings, predictions: Predictions) -> models.Overview:
     """Return the confusion table of a classifier, and every recording as a point.
 
     Parameters
@@ -369,7 +352,7 @@ def overview(recordings: AllRecordings, predictions: Predictions) -> Overview:
             cells = recordings.labels[of_part] * n_classes + classes[of_part]
             tables[part] = np.bincount(cells, minlength=n_classes**2).reshape(n_classes, n_classes).tolist()
     x, y = positions(recordings).T
-    return Overview(
+    return models.Overview(
         confusion=tables,
         x=x.round(4).tolist(),
         y=y.round(4).tolist(),

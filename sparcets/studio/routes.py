@@ -9,34 +9,9 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from sparcets import __version__
-from sparcets.studio import exports, items, results
+from sparcets.studio import exports, items, models, results
 from sparcets.studio.exports import python_code
 from sparcets.studio.jobs import Jobs
-from sparcets.studio.models import (
-    AddedRecordings,
-    AnswerRequest,
-    Catalog,
-    CatalogEntry,
-    ClassifierRecord,
-    CurveResponse,
-    DatasetRecord,
-    ExplainerRecord,
-    ExplainRequest,
-    ExplainResponse,
-    ExportRequest,
-    FitExplainer,
-    GroupResponse,
-    Id,
-    Job,
-    OpenDataset,
-    Overview,
-    Part,
-    QueryPage,
-    Series,
-    SkeletonResponse,
-    Status,
-    TrainClassifier,
-)
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
 from sparcets.web.errors import ERRORS
@@ -49,17 +24,17 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
     """Add the routes of answers and of what is made of them."""
 
     @router.post("/explanations", tags=["explanations"])
-    async def explain(request: AnswerRequest) -> ExplainResponse:
+    async def explain(request: models.AnswerRequest) -> models.ExplainResponse:
         """Return counterfactuals for one query or a batch; drafts of them at once."""
         return await service.run(lambda: service.answers.respond(request), patient=not request.draft)
 
     @router.post("/curves", tags=["explanations"])
-    async def curve(request: ExplainRequest) -> CurveResponse:
+    async def curve(request: models.ExplainRequest) -> models.CurveResponse:
         """Return how belief falls as less may change in the first recording of a request, whatever its cap."""
         return await service.run(lambda: service.answers.curve(request), patient=True)
 
     @router.post("/groups", tags=["explanations"])
-    async def together(request: ExplainRequest) -> GroupResponse:
+    async def together(request: models.ExplainRequest) -> models.GroupResponse:
         """Return what the answers of many recordings have in common; explain them before, a few at a time."""
         asked = request.model_copy(update={"answers": 1})
         explanation = await _explanation(service, asked)
@@ -74,7 +49,7 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
 
     @router.post("/exports/{kind}", tags=["explanations"], response_class=Response, responses=files)
     async def export(
-        kind: Literal["png", "svg", "pdf", "csv", "npz", "html", "py"], request: ExportRequest
+        kind: Literal["png", "svg", "pdf", "csv", "npz", "html", "py"], request: models.ExportRequest
     ) -> Response:
         """Return answers as a file: figure, table of changes, explanation file, report, or Python code.
 
@@ -89,7 +64,7 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
         )
 
 
-async def _file(service: StudioService, request: ExportRequest, kind: str) -> bytes:
+async def _file(service: StudioService, request: models.ExportRequest, kind: str) -> bytes:
     if kind == "py":
         dataset = service.workspace.explainer(request.explainer).dataset
         recordings = await service.run(lambda: service.recordings(dataset))
@@ -100,7 +75,7 @@ async def _file(service: StudioService, request: ExportRequest, kind: str) -> by
     return await service.render(lambda: exports.render(numbered, kind, request.shown))
 
 
-async def _explanation(service: StudioService, request: ExplainRequest) -> Explanation:
+async def _explanation(service: StudioService, request: models.ExplainRequest) -> Explanation:
     """Return the answers to a request, which wait for no search if they are in memory."""
     known = service.answers.known(request)
     return known if known is not None else await service.run(lambda: service.answers.explanation(request), patient=True)
@@ -130,9 +105,9 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
     limits = service.limits
 
     @router.get("/status", tags=["overview"])
-    def status() -> Status:
+    def status() -> models.Status:
         """Return the version and the limits."""
-        return Status(
+        return models.Status(
             version=__version__,
             workspace=service.workspace.folder.name,
             upload_bytes=limits.upload_bytes,
@@ -142,18 +117,18 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
         )
 
     @router.get("/catalog", tags=["overview"])
-    def catalog() -> Catalog:
+    def catalog() -> models.Catalog:
         """List the data sets, classifiers and explainers that can be selected by name."""
         from sparcets.core.evidence import VERDICTS
         from sparcets.data.load import DATASETS
         from sparcets.methods import EXPLAINERS
         from sparcets.training import ARCHITECTURES
 
-        def entries(registry: Any) -> list[CatalogEntry]:
-            return [CatalogEntry(name=name, about=registry.about.get(name, "")) for name in registry]
+        def entries(registry: Any) -> list[models.CatalogEntry]:
+            return [models.CatalogEntry(name=name, about=registry.about.get(name, "")) for name in registry]
 
-        own = [] if jobs.model is None else [CatalogEntry(name=jobs.model.name, about=OWN_MODEL, own=True)]
-        return Catalog(
+        own = [] if jobs.model is None else [models.CatalogEntry(name=jobs.model.name, about=OWN_MODEL, own=True)]
+        return models.Catalog(
             datasets=entries(DATASETS),
             classifiers=[*own, *entries(ARCHITECTURES)],
             explainers=entries(EXPLAINERS),
@@ -165,12 +140,12 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
     workspace = service.workspace
 
     @router.get("/datasets", tags=["data"])
-    def datasets() -> list[DatasetRecord]:
+    def datasets() -> list[models.DatasetRecord]:
         """List the data sets of the workspace."""
         return workspace.datasets()
 
     @router.post("/datasets", tags=["data"])
-    async def open_dataset(request: OpenDataset) -> DatasetRecord:
+    async def open_dataset(request: models.OpenDataset) -> models.DatasetRecord:
         """Open a data set by name; opening it again returns the same record."""
         record, dataset = await service.run(lambda: items.open_by_name(workspace, request.name, jobs.seed))
         service.put(record.id, dataset)
@@ -179,51 +154,53 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
     @router.post("/datasets/upload", tags=["data"], status_code=201, openapi_extra=FILE)
     async def upload(
         request: Request, filename: Annotated[str, Query(min_length=1, max_length=255, examples=["gait.csv"])]
-    ) -> DatasetRecord:
+    ) -> models.DatasetRecord:
         """Upload a .csv or .npz file; the body is the file itself."""
         return await uploads.dataset(filename, request)
 
     @router.get("/datasets/{name}", tags=["data"])
-    def dataset(name: Id) -> DatasetRecord:
+    def dataset(name: models.Id) -> models.DatasetRecord:
         """Return the metadata of a data set."""
         return workspace.dataset(name)
 
     @router.delete("/datasets/{name}", tags=["data"], status_code=204, response_model=None)
-    def remove_dataset(name: Id) -> None:
+    def remove_dataset(name: models.Id) -> None:
         """Remove a data set that no classifier uses."""
         jobs.check_unused(name)
         workspace.remove("datasets", name)
 
     @router.get("/datasets/{name}/series/{row}", tags=["data"])
-    async def series(name: Id, row: Annotated[int, Path(ge=0, le=100_000_000)]) -> Series:
+    async def series(name: models.Id, row: Annotated[int, Path(ge=0, le=100_000_000)]) -> models.Series:
         """Return a recording."""
         return await service.run(lambda: results.series(service.recordings(name), row))
 
     @router.get("/datasets/{name}/skeleton", tags=["data"])
-    def skeleton(name: Id) -> SkeletonResponse:
+    def skeleton(name: models.Id) -> models.SkeletonResponse:
         """Return the body whose points the features name; no limbs if they name none."""
         return results.skeleton(workspace.dataset(name))
 
     @router.post("/datasets/{name}/recordings", tags=["data"], status_code=201, openapi_extra=FILE)
     async def add_recordings(
-        name: Id, request: Request, filename: Annotated[str, Query(min_length=1, max_length=255, examples=["new.csv"])]
-    ) -> AddedRecordings:
+        name: models.Id,
+        request: Request,
+        filename: Annotated[str, Query(min_length=1, max_length=255, examples=["new.csv"])],
+    ) -> models.AddedRecordings:
         """Add recordings to be explained, a .csv or .npz file with the same features; they need no labels."""
         dataset = workspace.dataset(name)
         n = await uploads.recordings(dataset, filename, request)
-        return AddedRecordings(n=n, first_row=len(await service.run(lambda: service.recordings(name))) - n)
+        return models.AddedRecordings(n=n, first_row=len(await service.run(lambda: service.recordings(name))) - n)
 
 
 def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     workspace = service.workspace
 
     @router.get("/classifiers", tags=["models"])
-    def classifiers(dataset: Id | None = None) -> list[ClassifierRecord]:
+    def classifiers(dataset: models.Id | None = None) -> list[models.ClassifierRecord]:
         """List the classifiers, of all data sets or of one."""
         return [c for c in workspace.classifiers() if dataset in (None, c.dataset)]
 
     @router.post("/classifiers", tags=["models"], status_code=202)
-    def train_classifier(request: TrainClassifier) -> Job:
+    def train_classifier(request: models.TrainClassifier) -> models.Job:
         """Start to train a classifier; the job reports progress, and its result is the classifier's id."""
         from sparcets.training import ARCHITECTURES
 
@@ -233,28 +210,28 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         return jobs.submit(request)
 
     @router.delete("/classifiers/{name}", tags=["models"], status_code=204, response_model=None)
-    def remove_classifier(name: Id) -> None:
+    def remove_classifier(name: models.Id) -> None:
         """Remove a classifier that no explainer uses."""
         jobs.check_unused(name)
         workspace.remove("classifiers", name)
 
     @router.get("/classifiers/{name}/queries", tags=["models"])
     async def queries(
-        name: Id,
+        name: models.Id,
         offset: Annotated[int, Query(ge=0, le=100_000_000)] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        part: Part | None = None,
+        part: models.Part | None = None,
         search: Annotated[str | None, Query(max_length=200)] = None,
         predicted: Annotated[str | None, Query(max_length=200)] = None,
         wrong: bool = False,
-    ) -> QueryPage:
+    ) -> models.QueryPage:
         """List the recordings with labels and predictions: test series first, then training series, then new ones.
 
         ``search`` is a part of an id or subject, ``wrong`` keeps only those that are misclassified.
         """
         record = workspace.classifier(name)
 
-        def find() -> QueryPage:
+        def find() -> models.QueryPage:
             return results.query_page(
                 service.recordings(record.dataset),
                 service.predictions(name),
@@ -268,18 +245,18 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         return await service.run(find)
 
     @router.get("/classifiers/{name}/overview", tags=["models"])
-    async def overview(name: Id) -> Overview:
+    async def overview(name: models.Id) -> models.Overview:
         """Return the confusion tables of a classifier, and every recording as a point."""
         dataset = workspace.classifier(name).dataset
         return await service.run(lambda: results.overview(service.recordings(dataset), service.predictions(name)))
 
     @router.get("/explainers", tags=["models"])
-    def explainers(classifier: Id | None = None) -> list[ExplainerRecord]:
+    def explainers(classifier: models.Id | None = None) -> list[models.ExplainerRecord]:
         """List the explainers, of all classifiers or of one."""
         return [e for e in workspace.explainers() if classifier in (None, e.classifier)]
 
     @router.post("/explainers", tags=["models"], status_code=202)
-    def fit_explainer(request: FitExplainer) -> Job:
+    def fit_explainer(request: models.FitExplainer) -> models.Job:
         """Start to fit an explainer to a classifier; the job's result is the explainer's id."""
         from sparcets.methods import EXPLAINERS
 
@@ -288,23 +265,23 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         return jobs.submit(request)
 
     @router.delete("/explainers/{name}", tags=["models"], status_code=204, response_model=None)
-    def remove_explainer(name: Id) -> None:
+    def remove_explainer(name: models.Id) -> None:
         """Remove an explainer."""
         workspace.remove("explainers", name)
 
 
 def _add_jobs(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     @router.get("/jobs", tags=["jobs"])
-    def all_jobs() -> list[Job]:
+    def all_jobs() -> list[models.Job]:
         """List the training jobs since the start of the studio, oldest first."""
         return jobs.all()
 
     @router.get("/jobs/{name}", tags=["jobs"])
-    def job(name: Id) -> Job:
+    def job(name: models.Id) -> models.Job:
         """Return the progress of a training job."""
         return jobs.get(name)
 
     @router.delete("/jobs/{name}", tags=["jobs"])
-    def cancel(name: Id) -> Job:
+    def cancel(name: models.Id) -> models.Job:
         """Cancel a training job and remove its files."""
         return jobs.cancel(name)

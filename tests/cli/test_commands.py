@@ -73,18 +73,7 @@ def test_data_info(capsys: pytest.CaptureFixture[str], own_data: str) -> None:
 def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:
     saved = tmp_path / "run.npz"
     code, out, _ = run(
-        capsys,
-        "explain",
-        model,
-        "-t",
-        "wild",
-        "--rows",
-        "0:6",
-        "--out",
-        str(saved),
-        "--plots",
-        str(tmp_path),
-        "--json",
+        capsys, "explain", model, "-t", "wild", "--rows", "0:6", "--out", str(saved), "--plots", str(tmp_path), "--json"
     )
     assert code == 0
     rows = json.loads(out)

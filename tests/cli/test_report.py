@@ -65,10 +65,7 @@ def test_all_answers_to_a_query_as_a_picture(capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ["--out", "r.pdf"],
-            "--out must end in .html, .htm, got 'r.pdf'. For a figure, choose an answer: --answer 0.",
-        ),
+        (["--out", "r.pdf"], "--out must end in .html, .htm, got 'r.pdf'. For a figure, choose an answer: --answer 0."),
         (["--out", "r.html", "-a", "0"], "--out must end in .pdf, .png, .svg, got 'r.html'."),
         (["--out", "r.png", "-a", "6"], "no answer 6: this explanation holds 6"),
         (["--out", "r.png", "-a", "0", "--picture", "body"], "a stick figure needs features that name points"),
