@@ -107,24 +107,6 @@ def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pyt
     assert all(a["valid"] for a in answers)
     e = sp.load_explanation("run.npz")
     np.testing.assert_array_equal((e.counterfactual.mean(1) @ np.load("weight.npy")).argmax(1), e.target)
-    run(capsys, "report", "run.npz", "--out", "report.html")
-    assert (place / "report.html").exists()
-
-
-def test_evaluate_finds_the_model(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    import sparcets.evaluation.evaluate as evaluation
-
-    run(capsys, *FIT, *PYTHON)
-    run(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2", "--out", "run.npz")
-    seen = []
-
-    def measured(e, data, *, classifier, **_):  # type: ignore[no-untyped-def]
-        seen.append(classifier.predict(data.X_test))
-        raise sp.SparcetsError("enough")
-
-    monkeypatch.setattr(evaluation, "evaluate", measured)
-    assert user_error(capsys, "evaluate", "run.npz", "--model", "fitted", *NAMED) == "sparcets: enough\n"
-    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -312,7 +294,6 @@ def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, caps
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--model", "none.onnx"), "no file none.onnx"),
         (("--model", "none.py:load"), "no file none.py"),
         (("--model", "my_model.py"), "name a function of my_model.py that returns the model, such as my_model.py:load"),
         (("--model", "my_model.py:los"), "my_model.py has no function 'los'"),
@@ -329,8 +310,6 @@ def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, caps
         (("--output", "logits"), "--output is for a model of your own: give --model too"),
         (("--model", "m.joblib"), "m.joblib holds pickled Python objects"),
         (("--model", "m.pkl"), '--model "my_model.py:load" on the command line'),
-        (("--model", "m.pt2"), "with torch.export"),
-        (("--model", "m.pth"), "with torch:"),
     ],
 )
 def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:

@@ -156,10 +156,6 @@ def test_pages_hold_no_data_and_set_no_cookie(start: Start, address: str) -> Non
     assert response.headers["cache-control"] == "no-store" and "set-cookie" not in response.headers
 
 
-def test_the_token_is_documented(client: TestClient) -> None:
-    assert client.get(f"{API}/openapi.json").json()["components"]["securitySchemes"]
-
-
 def test_the_token_is_kept_in_a_file_of_the_owner_alone(tmp_path: Path) -> None:
     token = find_token(tmp_path / TOKEN_FILE, None)
     file = tmp_path / TOKEN_FILE

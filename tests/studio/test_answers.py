@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sparcets.studio.answers import Answers
-from sparcets.studio.models import ConstraintsRequest, ExplainRequest, ExportRequest, Limits
+from sparcets.studio.models import ExplainRequest, ExportRequest, Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
@@ -89,9 +89,3 @@ def test_the_number_of_queries_of_a_file_is_limited(sample: Sample) -> None:
         with pytest.raises(ApiError, match=f"at most {most}"):
             service.answers.explanation(ask(rows=rows))
     service.close()
-
-
-def test_constraints_are_part_of_the_question(answers: CountingAnswers) -> None:
-    locked = answers.explanation(ask(constraints=ConstraintsRequest(immutable=["left"])))
-    free = answers.explanation(ask())
-    assert not locked.changed[..., 0].any() and free.changed[..., 0].any()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
+from .conftest import API, N_TEST, NAMES, Sample, npz_bytes
 from .visit import SIZES, Recorder, Studio, Visit, running
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
@@ -183,24 +182,6 @@ def check_error_shown(visit: Visit) -> None:
     assert visit.page.locator("#verdict").inner_text() == visit.page.locator("#badge").inner_text() == ""
 
 
-def test_an_explainer_of_an_older_version_shows_the_reason(visit: Visit, shared: Sample) -> None:
-    shutil.copytree(shared.folder / "explainers" / shared.ics, shared.folder / "explainers" / "old")
-    record = shared.folder / "explainers" / "old" / "about.json"
-    record.write_text(record.read_text().replace('"id": "ics"', '"id": "old"'))
-    make_outdated(shared, "old")
-    page = visit.open(**shared.state(explainer="old"))
-    check_error_shown(visit)
-    message = page.get_by_role("alert").locator("span").inner_text()
-    page.locator("#change-explainer").click()
-    page.locator("#have-explainer").select_option(shared.nearest)
-    visit.after(lambda: page.locator("#step-explainer").get_by_role("button", name="Use").click())
-    assert page.get_by_role("alert").count() == 0 and page.locator("#answer-text p.text").is_visible()
-    visit.after(lambda: page.locator("#compare").select_option("old"))  # the first answer stays visible
-    assert page.get_by_role("alert").locator("span").inner_text() == message
-    assert page.locator("#answer-text .result").count() == 1
-    assert all("422" in error for error in visit.errors)
-
-
 def test_a_link_to_what_is_not_there_says_so(visit: Visit, shared: Sample) -> None:
     page = visit.open(dataset="gone-123", classifier="gone", explainer="gone", row=3)
     page.get_by_role("alert").get_by_text("The data set “gone-123” is not in this workspace.").wait_for()
@@ -288,18 +269,6 @@ def test_the_layout_fits_the_screen(browser: Any, studio: Studio, shared: Sample
     assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
     assert visit.errors == []
     visit.context.close()
-
-
-def test_two_pages_are_independent(browser: Any, studio: Studio, visit: Visit, shared: Sample) -> None:
-    other = Visit(browser, studio)
-    first, second = visit.open(**shared.state()), other.open(**shared.state(row=5, explainer=shared.ics))
-    visit.after(lambda: first.get_by_role("button", name=re.compile("^left ")).click())
-    other.after(lambda: second.locator("#sparsity").fill("9"))
-    assert visit.state()["immutable"] == ["left"] and "immutable" not in other.state()
-    for one in (visit, other):
-        assert one.page.locator("#answer-text p.text").inner_text() == one.answer()["description"]["opening"]
-        assert one.answer()["id"] in one.page.locator("#title-request").inner_text()
-    other.context.close()
 
 
 def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sample) -> None:
@@ -407,13 +376,4 @@ def test_a_server_on_another_port_learns_nothing_from_the_browser(browser: Any, 
         received.pop(name, None)
     replayed = visit.page.request.get(f"{studio.address}{API}/status", headers={**received, "Cookie": "seen=x"})
     assert replayed.status == 401
-    visit.context.close()
-
-
-def test_a_link_on_another_site_opens_the_page(browser: Any, studio: Studio, shared: Sample, tmp_path: Path) -> None:
-    visit = Visit(browser, studio)
-    (tmp_path / "other.html").write_text(f"<a href='{visit.address}/#{json.dumps(shared.state())}'>link</a>")
-    visit.page.goto((tmp_path / "other.html").as_uri())
-    visit.page.get_by_text("link").click()
-    visit.page.wait_for_selector("body[data-drawn]")
     visit.context.close()

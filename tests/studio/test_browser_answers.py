@@ -1,6 +1,5 @@
 """The answer in a browser: verdict, curve and slider, locks, curves by hand, undo, groups, dark mode."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -85,18 +84,6 @@ def check_look(page: Any, answer: dict[str, Any]) -> None:
         f"() => getComputedStyle(document.documentElement).getPropertyValue('--{answer['verdict']['tone']}').trim()"
     )
     assert line["color"] == (tone if word != "believed" else line["color"])
-
-
-def test_an_answer_that_is_not_reached_is_dashed_grey(visit: Visit, shared: Sample) -> None:
-    page = visit.open(**shared.state(target="wild", sparsity=0.005))
-    answer = visit.answer()
-    assert answer["verdict"]["word"] == "not reached"
-    check_look(page, answer)
-    assert page.locator("#verdict .conclusion.grey").is_visible()
-    assert page.get_by_text("asks no other models").is_visible()  # nearest has no curve
-    assert "which does not reach wild" in page.locator("#sparsity-text").inner_text()
-    page = visit.open(**shared.state(target="wild"))
-    assert page.locator("#sparsity-text").inner_text().startswith("no limit: ")  # nobody else was asked
 
 
 def test_the_picture_does_not_jump(visit: Visit, shared: Sample) -> None:
@@ -352,20 +339,6 @@ def test_the_colours_of_verdicts_are_those_of_reports() -> None:
     style = (Path(__file__).parents[2] / "sparcets" / "studio" / "static" / "style.css").read_text()
     for verdict in VERDICTS.values():
         assert f"--{verdict.tone}: {verdict.colour}; --{verdict.tone}-tint: {verdict.tint};" in style
-
-
-def test_the_wrist_and_the_hip_are_not_green(visit: Visit, shared: Sample) -> None:
-    """A jump within a step and a value far outside the range, whatever the models say."""
-    width = {"width": 0}
-    for by, doubt in ((6.0, "jumps by"), (60.0, "where real series have")):
-        stroke = {"feature": "top", "at": 10, "by": by, **width}
-        page = visit.open(**shared.state(explainer=shared.sparcets, target="wild", strokes=[stroke], findRest=True))
-        answer = visit.answer()
-        assert answer["verdict"]["tone"] != "green" and answer["changes"]
-        assert page.locator("#badge .badge").get_attribute("data-verdict") == answer["verdict"]["word"]
-        if answer["verdict"]["word"] in ("doubtful", "trick"):
-            assert doubt in page.locator("#verdict").inner_text()
-        assert json.dumps(visit.state()["strokes"]) == json.dumps([stroke])
 
 
 def test_axe_finds_nothing_serious(visit: Visit, shared: Sample) -> None:

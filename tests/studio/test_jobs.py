@@ -106,16 +106,6 @@ def test_the_list_survives_a_restart_and_says_what_was_lost(begin: Callable[...,
         assert begin("").all() == []
 
 
-def test_the_next_job_runs_after_one_was_cancelled(begin: Callable[..., Jobs]) -> None:
-    jobs = begin(f"{REPORT}\nif task['request']['architecture'] == 'fcn': time.sleep(3600)")
-    first = jobs.submit(REQUEST)
-    second = jobs.submit(TrainClassifier(dataset="own", architecture="tcn"))
-    until(jobs, first.id, lambda j: j.done > 0)
-    assert jobs.get(second.id).state == "queued"
-    jobs.cancel(first.id)
-    assert until(jobs, second.id, ended).state == "done"
-
-
 @pytest.mark.parametrize(
     ("script", "limits", "code", "text"),
     [

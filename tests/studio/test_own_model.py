@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
-from sparcets.core.errors import CapabilityError, ConfigError, LabelError
+from sparcets.core.errors import CapabilityError, ConfigError
 from sparcets.models.own_model import OwnModel
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import FitExplainer, Limits, TrainClassifier
@@ -91,27 +91,10 @@ def test_the_model_is_loaded_explained_and_found_again(
     assert np.array_equal(names["e"].counterfactual[0], np.float32(answer["counterfactual"]))
 
 
-def test_a_model_that_changed_is_refused(start: Callable[..., TestClient], sample: Sample, own: OwnModel) -> None:
-    request = TrainClassifier(dataset="own", architecture=own.name)
-    train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
-    client = start(model=own)
-    assert client.get(f"{API}/classifiers/mine/queries").status_code == 200
-    own.file.write_text(MODEL + "\n")
-    problem = error(start(model=own).get(f"{API}/classifiers/mine/queries"), 422)
-    assert "has changed since the fit" in problem["message"]
-
-
 def test_requests_cannot_name_a_model(start: Callable[..., TestClient], own: OwnModel) -> None:
     client = start()
     for name in (own.name, own.source[-64:]):
         error(client.post(f"{API}/classifiers", json={"dataset": "own", "architecture": name}), 422)
-
-
-def test_a_model_of_other_classes_is_an_error_of_the_job(sample: Sample, own: OwnModel) -> None:
-    own.file.with_name("beside.py").write_text("ORDER = [0, 1]\n")
-    request = TrainClassifier(dataset="own", architecture=own.name)
-    with pytest.raises(LabelError, match="tells 2 classes apart"):
-        train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", own.to_dict())
 
 
 def test_a_model_of_numbers_is_refused_with_what_to_do(sample: Sample, own: OwnModel) -> None:

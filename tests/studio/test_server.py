@@ -1,6 +1,5 @@
 """The command ``sparcets studio``: address, log-in, token, and errors on one line."""
 
-import http.cookiejar
 import json
 import os
 import re
@@ -21,8 +20,6 @@ from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError
 from sparcets.studio.app import _opening_file
 from sparcets.web.requests import bind
-
-from .visit import Recorder
 
 STATUS = "/api/v1/status"
 
@@ -77,26 +74,6 @@ def test_the_address_holds_a_code_and_the_token_is_in_its_file(tmp_path: Path) -
         assert b"Log in" in get(f"{address}/login")[1]
         assert send(f"{address}/api/v1/login", {}, {"code": code})[0] == 200
         assert send(f"{address}/api/v1/login", {}, {"code": code})[0] == 401
-
-
-def test_what_another_port_receives_opens_nothing(tmp_path: Path) -> None:
-    jar = http.cookiejar.CookieJar()  # as in a browser, without regard to ports
-    client = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
-    with running("--workspace", str(tmp_path / "w")) as (message, _), Recorder() as other:
-        address, _, code = message["studio"].partition("/login#code=")
-        for path in ("/", "/login"):
-            client.open(f"{address}{path}", timeout=120).close()
-        request = urllib.request.Request(
-            f"{address}/api/v1/login", json.dumps({"code": code}).encode(), {"Content-Type": "application/json"}
-        )
-        with client.open(request, timeout=120) as response:
-            secret = json.loads(response.read())["secret"]
-        assert get(f"{address}{STATUS}", secret)[0] == 200
-        client.open(other.address, timeout=120).close()
-        (received,) = other.requests
-        assert "Cookie" not in received and secret not in str(received)
-        replayed = {name: value for name, value in received.items() if name not in ("Host", "Connection")}
-        assert send(f"{address}{STATUS}", replayed)[0] == 401
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal of POSIX")

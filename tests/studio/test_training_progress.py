@@ -18,17 +18,6 @@ def test_stages_count_by_the_time_they_take() -> None:
     assert progress.left(60.0) == pytest.approx(0, abs=1e-9)
 
 
-def test_a_stage_that_nobody_expected_does_not_move_the_bar_back() -> None:
-    progress = TrainingProgress("fitting sparcets")
-    for stage in ("training fcn", "training resnet"):
-        progress.update(stage, 10, 10, "")
-    before = progress.share
-    progress.update("training sparcets", 0, 100, "")
-    assert progress.share == before
-    progress.update("training sparcets", 100, 100, "")
-    assert progress.share > before and progress.left(10.0) is not None
-
-
 def test_nothing_is_said_of_the_time_before_anything_is_known() -> None:
     progress = TrainingProgress("training fcn")
     assert progress.left(3.0) is None
