@@ -12,6 +12,7 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.errors import ConstraintError
+from sparcets.core.evidence import find_segments
 from sparcets.core.registry import unknown_name
 from sparcets.studio import results
 from sparcets.studio.models import (
@@ -129,18 +130,11 @@ def draw(
         shape = bump(length, stroke.at, stroke.width)
         made[:length, feature] += stroke.by * shape  # NaN, a missing entry, stays NaN
         touched[:length, feature] |= shape > 0
-    windows = {names[f]: _runs(touched[:, f]) for f in np.flatnonzero(touched.any(0)).tolist()}
+    windows: dict[str, list[tuple[int, int]]] = {}
+    found = find_segments(touched[None])
+    for feature, start, end in zip(found.feature.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+        windows.setdefault(names[feature], []).append((start, end))
     return np.where(touched, made, series).astype(series.dtype), windows
-
-
-def _runs(mask: BoolArray) -> list[tuple[int, int]]:
-    """Return the half-open runs in which a mask is true.
-
-    >>> _runs(np.array([True, False, True, True]))
-    [(0, 1), (2, 4)]
-    """
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(int)))
-    return [(int(start), int(stop)) for start, stop in edges.reshape(-1, 2)]
 
 
 Windows: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import tempfile
 from collections.abc import Sequence
 from io import BytesIO
@@ -55,22 +53,15 @@ def render(explanation: Explanation, kind: str, shown: int) -> bytes:
     if kind == "csv":
         return str(spreadsheet_safe(explanation.to_frame()).to_csv(index=False)).encode()
     if kind in ("npz", "html"):
+        from sparcets.show.report import write_report
+
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, f"answers.{kind}")
-            _write(explanation, file)
+            explanation.save(file) if kind == "npz" else write_report(explanation, file)
             return file.read_bytes()
     image = BytesIO()
     explanation.plot(shown).savefig(image, format=kind)
     return image.getvalue()
-
-
-def _write(explanation: Explanation, file: Path) -> None:
-    from sparcets.show.report import write_report
-
-    if file.suffix == ".npz":
-        explanation.save(file)
-    else:
-        write_report(explanation, file)
 
 
 def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
@@ -121,6 +112,7 @@ def python_code(
     limits = _constraints(request.constraints, dataset.feature_names)
     lines = [
         f"# Run this in the studio's workspace, {workspace.folder.name}.",
+        *(["from math import inf", ""] if "inf" in limits else []),
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
@@ -212,7 +204,7 @@ def _classifier(
     own = read_own_model(folder, named.source if named is not None and needs_code(folder) else None)
     options = "".join(f", {name}={value!r}" for name, value in own.arguments().items())
     if own.function is None:
-        return [f"clf = sp.wrap({_python((place / own.file.name).as_posix())}{options})"]
+        return [f"clf = sp.wrap({(place / own.file.name).as_posix()!r}{options})"]
     return [
         "import importlib",
         "import sys",
@@ -224,7 +216,7 @@ def _classifier(
 def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
     missing = ', "missing=forward"' if dataset.n_missing else ""
     start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
-    name = _python(record.architecture)  # a record may hold any text, which must stay text
+    name = repr(record.architecture)  # a record may hold any text, which must stay text
     return f'sp.TorchClassifier({name}, {start}.override("seed={record.seed}"{missing})).fit(ds)'
 
 
@@ -240,32 +232,13 @@ def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn:
     """Return the expression of the constraints, with the arguments that are not empty; empty if there are none.
 
     >>> rules = ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)})
-    >>> _constraints(rules, ["a", "b"])
-    'sp.Constraints(immutable=["a"], frozen=[(0, 5)], ranges={"b": (float("-inf"), 2.0)})'
+    >>> print(_constraints(rules, ["a", "b"]))
+    sp.Constraints(immutable=['a'], frozen=[(0, 5)], ranges={'b': (-inf, 2.0)})
     >>> _constraints(ConstraintsRequest(like_real=True), ["a", "b"])
     'sp.like_real(ex.info_)'
     """
     given = to_constraints(rules, feature_names, drawn)
-    arguments = {}
-    for name in ("immutable", "frozen", "ranges", "max_step", "direction", "groups"):
-        value = getattr(given, name)
-        if value:
-            arguments[name] = _python(value)
-    written = ", ".join(f"{name}={text}" for name, text in arguments.items())
+    names = ("immutable", "frozen", "ranges", "max_step", "direction", "groups")
+    written = ", ".join(f"{name}={value!r}" for name in names if (value := getattr(given, name)))
     own = f"sp.Constraints({written})" if written else ""
     return f"sp.like_real(ex.info_{own and f', {own}'})" if rules.like_real else own
-
-
-def _python(value: object) -> str:
-    """Return the Python literal of a value, with double quotes."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False)
-    if isinstance(value, float) and math.isinf(value):
-        return f'float("{value}")'
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_python(k)}: {_python(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_python, value))}]"
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_python, value))})"
-    return repr(value)
