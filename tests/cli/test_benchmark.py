@@ -3,11 +3,9 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from sparcets.__main__ import main
-from sparcets.testing.data import make_series
+from .conftest import run, save_series, user_error
 
 
 @pytest.fixture(autouse=True)
@@ -17,15 +15,7 @@ def no_judges(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def own_data(tmp_path: Path) -> str:
-    X, y = make_series(60)
-    np.savez(tmp_path / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
-    return str(tmp_path / "own.npz")
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(["benchmark", *arguments])
-    return (code, *capsys.readouterr())
+    return save_series(tmp_path / "own.npz", 60)
 
 
 def quick(data: str, out: Path) -> list[str]:
@@ -36,7 +26,7 @@ def quick(data: str, out: Path) -> list[str]:
 def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     command = [*quick(own_data, out), "-m", "nearest", "-m", "ics", "--seed-count", "2", "--keep", "2"]
-    code, table, err = run(capsys, *command)
+    code, table, err = run(capsys, "benchmark", *command)
     assert code == 0 and err.count(", seed 0: valid ") == 2 and err.count(", seed 1: valid ") == 2
     header, *lines = [line.split("\t") for line in table.splitlines()]
     assert header[:4] == ["data", "classifier", "method", "target"] and header[-1] == "runs"
@@ -45,11 +35,11 @@ def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, 
     assert [line[-1] for line in lines] == ["2", "2"] and "±" in lines[0][header.index("sparsity")]
     assert len(list(out.glob("explanations/*.npz"))) == 4
 
-    code, again, err = run(capsys, *command)
+    code, again, err = run(capsys, "benchmark", *command)
     assert code == 0 and again == table and err == ""  # no cell was pending
-    assert run(capsys, "show", str(out))[1] == table
-    rows = json.loads(run(capsys, "show", str(out), "--json")[1])
-    assert len(rows) == 4 == len(json.loads(run(capsys, *command, "--json")[1]))
+    assert run(capsys, "benchmark", "show", str(out))[1] == table
+    rows = json.loads(run(capsys, "benchmark", "show", str(out), "--json")[1])
+    assert len(rows) == 4 == len(json.loads(run(capsys, "benchmark", *command, "--json")[1]))
     assert {row["config"]["classifier"]["epochs"] for row in rows} == {5}
     assert {row["config"]["classifier"]["hidden"] for row in rows} == {8}  # of the preset tiny
 
@@ -58,9 +48,9 @@ def test_only_repetitions_are_averaged(capsys: pytest.CaptureFixture[str], own_d
     out = tmp_path / "out"
     command = [*quick(own_data, out), "-m", "ics"]
     for more in ([], ["--seed", "1"], ["--set", "steps=3"], ["--set-classifier", "epochs=4", "--set", "steps=3"]):
-        assert run(capsys, *command, *more)[0] == 0
-    assert run(capsys, *command, "--queries", "2", "-m", "nearest")[0] == 0
-    header, *lines = [line.split("\t") for line in run(capsys, "show", str(out))[1].splitlines()]
+        assert run(capsys, "benchmark", *command, *more)[0] == 0
+    assert run(capsys, "benchmark", *command, "--queries", "2", "-m", "nearest")[0] == 0
+    header, *lines = [line.split("\t") for line in run(capsys, "benchmark", "show", str(out))[1].splitlines()]
     shown = [(line[header.index("method")], line[-1]) for line in lines]
     assert shown == [
         ("ics [classifier.epochs=5, queries=4]", "2"),
@@ -73,7 +63,7 @@ def test_only_repetitions_are_averaged(capsys: pytest.CaptureFixture[str], own_d
 
 def test_a_setting_for_one_method_alone(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
     command = [*quick(own_data, tmp_path / "out"), "-m", "nearest", "-m", "ics", "--json"]
-    code, out, _ = run(capsys, *command, "--set", "ics:steps=3", "--set", "batch_size=9")
+    code, out, _ = run(capsys, "benchmark", *command, "--set", "ics:steps=3", "--set", "batch_size=9")
     configs = {row["method"]: row["config"]["explainer"] for row in json.loads(out)}
     assert code == 0 and configs["ics"]["steps"] == 3
     assert configs["ics"]["batch_size"] == configs["nearest"]["batch_size"] == 9
@@ -81,14 +71,14 @@ def test_a_setting_for_one_method_alone(capsys: pytest.CaptureFixture[str], own_
 
 def test_the_exit_code_is_1_if_all_runs_fail(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
     command = [*quick(own_data, tmp_path / "out"), "-m", "nearest"]
-    code, _, err = run(capsys, *command, "-t", "wild")  # with "brisk": none of them fails
+    code, _, err = run(capsys, "benchmark", *command, "-t", "wild")  # with "brisk": none of them fails
     assert code == 0
     wrong = [argument if argument != "brisk" else "brusk" for argument in command]
     for _ in range(2):  # what failed is tried again
-        code, table, err = run(capsys, *wrong)
+        code, table, err = run(capsys, "benchmark", *wrong)
         assert code == 1 and "Did you mean 'brisk'?" in err and "1 of 1 runs failed" in err
         assert table.splitlines()[1].endswith("0 + 1 failed")
-    assert run(capsys, *wrong, "--json")[0] == 1
+    assert run(capsys, "benchmark", *wrong, "--json")[0] == 1
 
 
 def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
@@ -97,12 +87,12 @@ def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_da
     failing = {**cell, "target": "brusk", "label": "mistyped"}
     (tmp_path / "plan.json").write_text(json.dumps({"cells": [{**cell, "experiment": "floor"}, failing]}))
     arguments = ["run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"), "--device", "cpu"]
-    code, table, err = run(capsys, *arguments)
+    code, table, err = run(capsys, "benchmark", *arguments)
     assert code == 0 and "Did you mean 'brisk'?" in err and "1 of 2 runs failed" in err
     header, *lines = [line.split("\t") for line in table.splitlines()]
     assert header[0] == "experiment" and lines[0][0] == "floor" and lines[0][4] == "runner-up"
     assert lines[1][3] == "mistyped" and lines[1][-1] == "0 + 1 failed" and lines[1][5] == "–"
-    assert "Did you mean 'brisk'?" in run(capsys, "show", str(tmp_path / "out"))[2]
+    assert "Did you mean 'brisk'?" in run(capsys, "benchmark", "show", str(tmp_path / "out"))[2]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +117,12 @@ def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_da
     ],
 )
 def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
-    code, out, err = run(capsys, *arguments)
-    assert code == 2 and out == "" and len(err.strip().splitlines()) == 1
-    assert message in err and "Traceback" not in err
+    assert message in user_error(capsys, "benchmark", *arguments)
 
 
 def test_an_empty_plan_is_a_user_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"cells": []}')
-    code, _, err = run(capsys, "run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"))
+    code, _, err = run(
+        capsys, "benchmark", "run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out")
+    )
     assert code == 2 and "no cells" in err and not (tmp_path / "out").exists()

@@ -9,16 +9,14 @@ import pytest
 
 import sparcets as sp
 from sparcets.__main__ import main
-from sparcets.testing.data import make_series
 from tests.campaigns.folders import snapshot
+
+from .conftest import run, save_series, user_error
 
 
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
-    X, y = make_series(90)
-    path = tmp_path_factory.mktemp("data") / "own.npz"
-    np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y], feature_names=["left", "right", "top", "idle"])
-    return str(path)
+    return save_series(tmp_path_factory.mktemp("data") / "own.npz", feature_names=["left", "right", "top", "idle"])
 
 
 @pytest.fixture(scope="module")
@@ -28,21 +26,6 @@ def model(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> str:
         main(["fit", "-d", own_data, "--out", folder, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--json"]) == 0
     )
     return folder
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(list(arguments))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def user_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    code, out, err = run(capsys, *arguments)
-    assert code == 2, (code, out, err)
-    assert len(err.strip().splitlines()) == 1, err
-    assert "Traceback" not in err
-    return err
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:

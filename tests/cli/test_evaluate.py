@@ -4,22 +4,21 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.evaluation import judges
 from sparcets.evaluation.families import check_families
-from sparcets.testing.data import make_series
+
+from .conftest import run, save_series, user_error
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with data, a fitted model and an explanation."""
     folder = tmp_path_factory.mktemp("folder")
-    X, y = make_series(90)
-    np.savez(folder / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    save_series(folder / "own.npz")
     data = ["-d", str(folder / "own.npz"), "-m", "nearest", "-c", "fcn", "--preset", "tiny"]
     assert main(["fit", *data, "--out", str(folder / "model"), "--json"]) == 0
     run = ["explain", str(folder / "model"), "-t", "brisk", "--rows", "0:12", "--out", str(folder / "run.npz")]
@@ -30,13 +29,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _quick_judges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judges, "JUDGE_CONFIG", replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(list(arguments))
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
@@ -71,8 +63,7 @@ def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str]
 def test_another_data_set_of_the_same_shape_is_warned_of(
     capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
 ) -> None:
-    X, y = make_series(90, seed=1)
-    np.savez(tmp_path / "other.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    save_series(tmp_path / "other.npz", seed=1)
     code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(tmp_path / "other.npz"))
     assert code == 0 and "\nwarning: none of the 12 queries is in the test part of 'other'" in text
 
@@ -110,5 +101,5 @@ def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], folder
 def test_a_user_error_is_one_line(
     capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
 ) -> None:
-    code, _, err = run(capsys, "evaluate", *(str(folder / "run.npz") if a == "RUN" else a for a in arguments))
-    assert code == 2 and message in err and len(err.strip().splitlines()) == 1, err
+    given = [str(folder / "run.npz") if a == "RUN" else a for a in arguments]
+    assert message in user_error(capsys, "evaluate", *given)

@@ -6,21 +6,18 @@ import shutil
 import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.__main__ import main
-from sparcets.testing.data import make_series
 from tests.campaigns.folders import snapshot
+
+from .conftest import save_series
 
 
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
-    X, y = make_series(60, n_steps=8)
-    path = tmp_path_factory.mktemp("data") / "own.npz"
-    np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y])
-    return str(path)
+    return save_series(tmp_path_factory.mktemp("data") / "own.npz", 60, n_steps=8)
 
 
 def fit(data: str, out: Path, *more: str) -> int:

@@ -16,6 +16,8 @@ import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
 
+from .conftest import output, save_series, user_error
+
 MODEL = """
 from pathlib import Path
 
@@ -46,8 +48,7 @@ def nothing():
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield a folder with data of three classes, and a model of them."""
-    X, y = make_series(60, n_steps=8)
-    np.savez(tmp_path / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
+    save_series(tmp_path / "own.npz", 60, n_steps=8)
     (tmp_path / "my_model.py").write_text(MODEL)
     (tmp_path / "neighbour.py").write_text("SHARPNESS = 9.0\n")
     # Of the classes brisk, calm, wild, in the order of the alphabet.
@@ -61,21 +62,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 FIT = ("fit", "-d", "own.npz", "-m", "nearest", "--preset", "tiny", "--out", "fitted")
 NAMED = ("--model", "my_model.py:load")
 PYTHON = (*NAMED, "--output", "logits:scores")
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    assert main(list(arguments)) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-def user_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    assert main(list(arguments)) == 2
-    out, err = capsys.readouterr()
-    err = err.replace("loading\n", "")  # what the file itself prints
-    assert out == "" and len(err.strip().splitlines()) == 1, err
-    return err
 
 
 def onnx_model(path: Path, *, apart: bool = False) -> None:
@@ -99,10 +85,10 @@ def onnx_model(path: Path, *, apart: bool = False) -> None:
 
 
 def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fitted = json.loads(run(capsys, *FIT, *PYTHON, "--json"))
+    fitted = json.loads(output(capsys, *FIT, *PYTHON, "--json"))
     assert fitted["classifier"] == "my_model.py:load" and fitted["test_accuracy"] == 1.0
     answers = json.loads(
-        run(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:3", "--out", "run.npz", "--json")
+        output(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:3", "--out", "run.npz", "--json")
     )
     assert all(a["valid"] for a in answers)
     e = sp.load_explanation("run.npz")
@@ -113,10 +99,10 @@ def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pyt
 def test_an_onnx_file_is_copied(place: Path, capsys: pytest.CaptureFixture[str], apart: bool) -> None:
     (place / "models").mkdir()
     onnx_model(place / "models" / "gait.onnx", apart=apart)
-    run(capsys, *FIT, "--model", "models/gait.onnx", "--output", "logits", "--classes", "brisk, calm,wild")
+    output(capsys, *FIT, "--model", "models/gait.onnx", "--output", "logits", "--classes", "brisk, calm,wild")
     shutil.rmtree(place / "models")
     shutil.move("fitted", "elsewhere")
-    assert "neighbour" in run(capsys, "explain", "elsewhere", "-t", "wild", "--rows", "0:3")
+    assert "neighbour" in output(capsys, "explain", "elsewhere", "-t", "wild", "--rows", "0:3")
     copy = place / "elsewhere" / "classifier" / ("weights.bin" if apart else "gait.onnx")
     content = bytearray(copy.read_bytes())
     content[-20 if apart else content.index(b"\x00\x00\x80?")] ^= 1
@@ -125,12 +111,12 @@ def test_an_onnx_file_is_copied(place: Path, capsys: pytest.CaptureFixture[str],
 
 
 def test_a_model_that_changed_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(capsys, *FIT, *PYTHON)
+    output(capsys, *FIT, *PYTHON)
     explain = ("explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2")
     np.save("weight.npy", np.eye(4)[:, :3])  # another model, of which the Python file knows nothing
     assert "my_model.py:load is not the model of the fit: its probabilities" in user_error(capsys, *explain)
     np.save("weight.npy", np.eye(4)[:, [1, 0, 2]])
-    run(capsys, *explain)
+    output(capsys, *explain)
     (place / "my_model.py").write_text(MODEL + "\n")
     assert "my_model.py has changed since the fit, or is another file: its sha256" in user_error(capsys, *explain)
     (place / "my_model.py").unlink()
@@ -162,8 +148,8 @@ def test_every_command_says_what_to_type_and_takes_it(
 ) -> None:
     from sparcets.methods import fit_folder
 
-    run(capsys, *FIT, *PYTHON)
-    run(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2", "--out", "run.npz")
+    output(capsys, *FIT, *PYTHON)
+    output(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2", "--out", "run.npz")
     (place / "my_model.py").write_text("open('ran', 'w')\n")
     typed = " ".join(["sparcets", *command, "--model", f"{place / 'my_model.py'}:load"])
     assert user_error(capsys, *command).endswith(f"If you trust it, type: {typed}\n")
@@ -196,7 +182,7 @@ def test_every_command_says_what_to_type_and_takes_it(
     ],
 )
 def test_no_python_file_that_a_folder_names_is_run(place: Path, capsys: pytest.CaptureFixture[str], where: str) -> None:
-    run(capsys, *FIT, *PYTHON)
+    output(capsys, *FIT, *PYTHON)
     shutil.copy("my_model.py", "fitted/my_model.py")
     (place / "elsewhere").mkdir()
     (place / "link.py").symlink_to(place / "fitted" / "my_model.py")
@@ -222,7 +208,7 @@ def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(
     pytest.importorskip("fastapi")
     from sparcets.server.pool import start_workers
 
-    assert "next: sparcets explain fitted --model my_model.py:load --target" in run(capsys, *FIT, *PYTHON)
+    assert "next: sparcets explain fitted --model my_model.py:load --target" in output(capsys, *FIT, *PYTHON)
     with pytest.raises(sp.SparcetsError, match="names Python code"):
         start_workers(place / "fitted", "cpu", 1)
     workers, described = start_workers(place / "fitted", "cpu", 1, "my_model.py:load")
@@ -232,7 +218,7 @@ def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(
 
 
 def test_what_is_proposed_for_typing_is_one_word(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(capsys, *FIT, *PYTHON)
+    output(capsys, *FIT, *PYTHON)
     renamed(place / "fitted", "/tmp/a b; touch ran/x.py:load")
     assert user_error(capsys, "explain", "fitted").endswith("--model '/tmp/a b; touch ran/x.py:load'\n")
     for hidden in ("/tmp/\x1b[2Jx.py:load", "/tmp/\n/x.py:load", "/tmp/x.py:os.system"):
@@ -241,7 +227,7 @@ def test_what_is_proposed_for_typing_is_one_word(place: Path, capsys: pytest.Cap
 
 
 def test_a_named_file_must_be_that_of_the_fit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run(capsys, *FIT, *PYTHON)
+    output(capsys, *FIT, *PYTHON)
     shutil.copy("my_model.py", "fitted/my_model.py")
     assert "where no Python file is run" in user_error(capsys, *FIT, "--model", "fitted/my_model.py:load", "--force")
     (place / "moved").mkdir()
@@ -249,7 +235,7 @@ def test_a_named_file_must_be_that_of_the_fit(place: Path, capsys: pytest.Captur
         shutil.move(name, place / "moved" / name)
     for name in [name for name in sys.modules if name.startswith(("my_model", "neighbour"))]:
         del sys.modules[name]
-    run(capsys, "explain", "fitted", "--model", "moved/my_model.py:load", "-t", "wild", "--rows", "0:2")
+    output(capsys, "explain", "fitted", "--model", "moved/my_model.py:load", "-t", "wild", "--rows", "0:2")
     (place / "my_model.py").write_text("open('ran', 'w')\n")
     for model, message in (
         ("my_model.py:load", "has changed since the fit, or is another file"),
@@ -258,7 +244,7 @@ def test_a_named_file_must_be_that_of_the_fit(place: Path, capsys: pytest.Captur
     ):
         assert message in user_error(capsys, "explain", "fitted", "--model", model)
     assert not (place / "ran").exists()
-    run(capsys, *FIT, "-c", "fcn", "--set-classifier", "epochs=1", "--force")
+    output(capsys, *FIT, "-c", "fcn", "--set-classifier", "epochs=1", "--force")
     assert "for which no file is run: leave out my_model.py:load" in user_error(capsys, "explain", "fitted", *NAMED)
 
 
@@ -270,10 +256,10 @@ def test_classes_of_another_order_are_noticed_and_named(place: Path, capsys: pyt
     said, error = capsys.readouterr().err.splitlines()[-2:]
     assert said.startswith("sparcets: scores: the classes seem to be in another order: class_names=['calm', 'wild', ")
     assert "Check that model and labels use the same classes" in error
-    named = run(capsys, *FIT, *PYTHON, "--classes", "calm,wild,brisk", "--force")
+    named = output(capsys, *FIT, *PYTHON, "--classes", "calm,wild,brisk", "--force")
     assert "test accuracy 0.9" in named or "test accuracy 1.0" in named
     assert "Careful" not in named
-    run(capsys, "explain", "fitted", *NAMED, "--target", "calm", "--predicted", "wild", "--out", "run.npz")
+    output(capsys, "explain", "fitted", *NAMED, "--target", "calm", "--predicted", "wild", "--out", "run.npz")
     e = sp.load_explanation("run.npz")
     assert e.class_names == ("calm", "wild", "brisk") and len(e) and (e.proba_before.argmax(1) == 1).all()
     assert e.valid.all() and (e.proba_after.argmax(1) == 0).all()
@@ -282,7 +268,7 @@ def test_classes_of_another_order_are_noticed_and_named(place: Path, capsys: pyt
 
 def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.save(place / "weight.npy", np.random.default_rng(0).normal(0, 0.001, (4, 3)) + np.eye(4)[:, [3, 3, 3]])
-    assert "Careful: the model" in run(capsys, *FIT, *PYTHON)
+    assert "Careful: the model" in output(capsys, *FIT, *PYTHON)
     assert main(["explain", "fitted", *NAMED, "--target", "calm", "--json"]) == 0
     out, err = capsys.readouterr()
     assert "\ncareful: the model is not better than chance: " in err and err.endswith("; no answer is believed\n")

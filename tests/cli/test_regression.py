@@ -15,6 +15,8 @@ import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
 
+from .conftest import output, user_error
+
 MODEL = """
 import numpy as np
 
@@ -46,6 +48,7 @@ TABLE = (
 )
 FIT = ("fit", *TABLE, "--task", "regression", "-m", "nearest", "--out", "fitted")
 OWN = ("--model", "pressure.py:load")
+EXPLAIN = ("explain", "fitted", *OWN)
 
 
 @pytest.fixture(scope="module")
@@ -70,33 +73,19 @@ def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place)
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    assert main(list(arguments)) == 0, capsys.readouterr().err
-    return capsys.readouterr().out
-
-
-def user_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    capsys.readouterr()
-    assert main(list(arguments)) == 2
-    out, err = capsys.readouterr()
-    assert out == "" and len(err.strip().splitlines()) == 1, err
-    return err
-
-
 def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
-    said = run(capsys, *FIT, *OWN, "--force")
+    said = output(capsys, *FIT, *OWN, "--force")
     assert "pressure.py:load: explained test variance 1.000" in said
     assert "numbers systolic (mmHg), diastolic (mmHg)" in said
     assert "next: sparcets explain fitted --model pressure.py:load --at-least 1" in said and "--of 'systolic'" in said
-    result = json.loads(run(capsys, *FIT, *OWN, "--force", "--json"))
+    result = json.loads(output(capsys, *FIT, *OWN, "--force", "--json"))
     assert result["explained_test_variance"] > 0.999 and "test_accuracy" not in result
 
 
 def test_data_info_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
     name, *options = TABLE[1:]
-    assert "diastolic\tmmHg\t" in run(capsys, "data", "info", name, *options, "-o", "task=regression")
-    told = json.loads(run(capsys, "data", "info", name, *options, "-o", "task=regression", "--json"))
+    assert "diastolic\tmmHg\t" in output(capsys, "data", "info", name, *options, "-o", "task=regression")
+    told = json.loads(output(capsys, "data", "info", name, *options, "-o", "task=regression", "--json"))
     assert told["numbers"]["systolic"]["unit"] == "mmHg"
 
 
@@ -112,7 +101,7 @@ def test_data_info_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None
 def test_every_question_is_that_of_python(
     capsys: pytest.CaptureFixture[str], options: tuple[str, ...], target: sp.AtLeast
 ) -> None:
-    told = json.loads(run(capsys, "explain", "fitted", *OWN, *options, "--rows", "0:4", "--out", "run.npz", "--json"))
+    told = json.loads(output(capsys, *EXPLAIN, *options, "--rows", "0:4", "--out", "run.npz", "--json"))
     e = sp.load_explanation("run.npz")
     bounds = target.bounds(e.prediction_before, ("systolic", "diastolic"))
     np.testing.assert_array_equal(e.numbers.bounds, bounds)  # type: ignore[union-attr]
@@ -128,13 +117,13 @@ def test_tables_scores_and_reports_speak_of_numbers(
 
     judge = sp.wrap(lambda X: 100 + 9 * X[:, :, :2].mean(1), task="regression")
     monkeypatch.setattr(evaluation, "find_judges", lambda *_, **__: {"statistics": judge})
-    said = run(capsys, "explain", "fitted", *OWN, "--at-least", "105", "--of", "0", "--rows", "0:2", "--out", "run.npz")
+    said = output(capsys, *EXPLAIN, "--at-least", "105", "--of", "0", "--rows", "0:2", "--out", "run.npz")
     assert "\treached\t" in said and "systolic at least 105 mmHg" in said
     assert "The model's prediction of systolic goes from " in said
-    scores = run(capsys, "evaluate", "run.npz", "--model", "fitted", *OWN, "--out", "scores.json")
+    scores = output(capsys, "evaluate", "run.npz", "--model", "fitted", *OWN, "--out", "scores.json")
     line = next(line for line in scores.splitlines() if line.startswith("direction_statistics"))
     assert line.endswith("higher") and "judges and the share of the variance that they explain" in scores
-    run(capsys, "report", "run.npz", "--scores", "scores.json", "--out", "report.html")
+    output(capsys, "report", "run.npz", "--scores", "scores.json", "--out", "report.html")
     page = Path("report.html").read_text()
     assert "The numbers of the judges move towards the target" in page and "numbers systolic (mmHg)" in page
 
@@ -142,11 +131,11 @@ def test_tables_scores_and_reports_speak_of_numbers(
 def test_another_file_has_numbers_too(capsys: pytest.CaptureFixture[str]) -> None:
     frame = pd.read_csv("own.csv").drop(columns="diastolic").rename(columns={"systolic": "label"})
     frame.rename(columns={"id": "series", "t": "time"}).to_csv("other.csv", index=False)
-    question = ("explain", "fitted", *OWN, "--at-least", "102", "--of", "0", "--rows", "0:2")
-    assert "p" in run(capsys, *question, "-d", "other.csv")
+    question = (*EXPLAIN, "--at-least", "102", "--of", "0", "--rows", "0:2")
+    assert "p" in output(capsys, *question, "-d", "other.csv")
     named = ("-o", "series=id", "-o", "time=t", "-o", "label=systolic,diastolic")
     Path("again.csv").write_text(Path("own.csv").read_text())
-    assert run(capsys, *question, "-d", "again.csv", *named) == run(capsys, *question)
+    assert output(capsys, *question, "-d", "again.csv", *named) == output(capsys, *question)
 
 
 def test_a_model_that_changed_is_refused(tmp_path: Path) -> None:
@@ -169,20 +158,14 @@ def test_a_model_that_changed_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ("explain", "fitted", *OWN),
-            "the model predicts numbers systolic (mmHg), diastolic (mmHg): say where they have to",
-        ),
-        (("explain", "fitted", *OWN, "-t", "1"), "it has no classes for --target. Give --at-least 30"),
-        (("explain", "fitted", *OWN, "--not", "1"), "it has no classes for --not"),
-        (("explain", "fitted", *OWN, "--at-least", "3", "--change", "4"), "give --at-least or --change, not both"),
-        (("explain", "fitted", *OWN, "--between", "3"), "--between must be two numbers, as LOW:HIGH, got '3'"),
-        (("explain", "fitted", *OWN, "--between", "4:3"), "holds no number; write Between(3, 4)"),
-        (
-            ("explain", "fitted", *OWN, "--at-least", "3", "--of", "sistolic"),
-            "no output 'sistolic'. Did you mean 'systolic'",
-        ),
-        (("explain", "fitted", *OWN, "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
+        (EXPLAIN, "the model predicts numbers systolic (mmHg), diastolic (mmHg): say where they have to"),
+        ((*EXPLAIN, "-t", "1"), "it has no classes for --target. Give --at-least 30"),
+        ((*EXPLAIN, "--not", "1"), "it has no classes for --not"),
+        ((*EXPLAIN, "--at-least", "3", "--change", "4"), "give --at-least or --change, not both"),
+        ((*EXPLAIN, "--between", "3"), "--between must be two numbers, as LOW:HIGH, got '3'"),
+        ((*EXPLAIN, "--between", "4:3"), "holds no number; write Between(3, 4)"),
+        ((*EXPLAIN, "--at-least", "3", "--of", "sistolic"), "no output 'sistolic'. Did you mean 'systolic'"),
+        ((*EXPLAIN, "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
         (("fit", *TABLE, "--task", "regression", "--out", "no"), "A model that predicts numbers is your own"),
         (("fit", *TABLE, "--task", "regresion", *OWN, "--out", "no"), "task must be 'classification' or 'regression'"),
         (("fit", *TABLE, *OWN, "--out", "no"), "label must be one column"),
@@ -200,7 +183,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 def test_questions_about_numbers_are_none_for_a_classifier(capsys: pytest.CaptureFixture[str]) -> None:
     X, y = make_series(30, n_steps=8)
     np.savez("classes.npz", X=X, y=y % 2)
-    run(capsys, "fit", "-d", "classes.npz", "-m", "nearest", "--model", "pressure.py:classes", "--out", "classes")
+    output(capsys, "fit", "-d", "classes.npz", "-m", "nearest", "--model", "pressure.py:classes", "--out", "classes")
     for option in ("--at-least", "--of"):
         assert f"{option} is for a model that predicts numbers; this one predicts the classes 0, 1" in user_error(
             capsys, "explain", "classes", "--model", "pressure.py:classes", option, "1"

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 import sparcets as sp
-from sparcets.__main__ import main
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
+
+from .conftest import run, user_error
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +18,6 @@ def run_file(tmp_path_factory: pytest.TempPathFactory) -> str:
     X, y = make_series(60)
     sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:3], target=1, n=2).save(path)
     return path
-
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(list(arguments))
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def test_a_page_with_what_can_be_measured(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
@@ -81,12 +75,11 @@ def test_user_errors_are_one_line(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "report", run_file, *arguments)
-    assert code == 2 and out == "" and message in err and len(err.strip().splitlines()) == 1
+    assert message in user_error(capsys, "report", run_file, *arguments)
     assert list(tmp_path.iterdir()) == [], "no incomplete file is left"
 
 
 def test_a_file_of_another_kind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "run.npz").write_text("no explanation")
-    code, _, err = run(capsys, "report", str(tmp_path / "run.npz"), "--out", str(tmp_path / "r.html"))
-    assert code == 2 and "is not an explanation" in err and len(err.strip().splitlines()) == 1
+    said = user_error(capsys, "report", str(tmp_path / "run.npz"), "--out", str(tmp_path / "r.html"))
+    assert "is not an explanation" in said

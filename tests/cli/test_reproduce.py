@@ -7,16 +7,10 @@ from typing import Any
 
 import pytest
 
-from sparcets.__main__ import main
 from sparcets_paper.reproduce.run import Reproduction
 from sparcets_paper.table import Table
 
-
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    capsys.readouterr()
-    code = main(["reproduce", *arguments])
-    out, err = capsys.readouterr()
-    return code, out, err
+from .conftest import run, user_error
 
 
 @pytest.fixture
@@ -48,7 +42,7 @@ def table(title: str) -> Table:
 
 
 def test_help_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "--help")
+    code, out, _ = run(capsys, "reproduce", "--help")
     assert code == 0
     for part in ("table1", "targets", "ablation", "figures", "timing", "all", "--scale", "--source", "--workers"):
         assert part in out
@@ -58,7 +52,7 @@ def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, 
     sources = ["--source", "motionsense=/data/ms.npz", "--source", "catching=c.npz"]
     options = ["--scale", "full", "--repetitions", "3", "--out", str(tmp_path), "--workers", "4", "--device", "cpu"]
     where = ["--engine", "ray", "--address", "10.0.0.1:6379"]
-    assert run(capsys, "ablation", *options, *where, *sources, "--seed", "5")[0] == 0
+    assert run(capsys, "reproduce", "ablation", *options, *where, *sources, "--seed", "5")[0] == 0
     assert given == {
         "part": "ablation",
         "scale": "full",
@@ -74,7 +68,7 @@ def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, 
 
 
 def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any]) -> None:
-    code, out, err = run(capsys, "table1")
+    code, out, err = run(capsys, "reproduce", "table1")
     assert code == 0
     assert err.splitlines() == ["motionsense is left out: not here", "catching ICS → Control, seed 0: E: x"]
     assert "Table 1\t0.9" in out and "Data\t" not in out  # only the given table
@@ -82,7 +76,7 @@ def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], g
 
 
 def test_json(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
-    found = json.loads(run(capsys, "all", "--json")[1])
+    found = json.loads(run(capsys, "reproduce", "all", "--json")[1])
     assert found["page"] == str(tmp_path / "README.md") and found["runs"] == 2 and found["computed"] == 2
     assert found["failed"] == {"bad": "E: x"} and found["left_out"] == {"motionsense": "not here"}
     assert list(found["tables"]) == ["datasets", "table1"] and len(found["figures"]) == 2
@@ -107,6 +101,5 @@ def test_a_user_error_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, _, err = run(capsys, *arguments)
-    assert code == 2 and len(err.strip().splitlines()) == 1 and message in err
+    assert message in user_error(capsys, "reproduce", *arguments)
     assert list(tmp_path.iterdir()) == []
