@@ -21,6 +21,7 @@ import numpy as np
 from sparcets.core.arrays import FloatArray, missing_entries
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
+from sparcets.core.outcome import NumberPredictions
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import Series
 from sparcets.core.settings import ClassifierConfig
@@ -78,13 +79,14 @@ def check_explained(classifier: Any, e: Explanation) -> None:
     """Raise an error if the outputs of the model for the answers differ from those in the explanation."""
     check_kind(classifier)
     hint = "Pass the one the explainer was given, or leave classifier= out."
-    if isinstance(classifier, Regressor) != bool(e.numbers):
+    said = e.predictions
+    if isinstance(classifier, Regressor) != isinstance(said, NumberPredictions):
         raise DataError(
             f"{classifier!r} is not the model that was explained: one predicts numbers, the other classes. {hint}"
         )
-    if e.numbers and e.info.outcome:
-        rows, stored = np.arange(min(len(e), N_COMPARED)), e.numbers.after[:N_COMPARED]
-        tolerance = np.broadcast_to(ATOL_NUMBERS * e.info.outcome.scale, stored.shape)
+    if isinstance(said, NumberPredictions):
+        rows, stored = np.arange(min(len(e), N_COMPARED)), said.after[:N_COMPARED]
+        tolerance = np.broadcast_to(ATOL_NUMBERS * said.outcome.scale, stored.shape)
     else:
         rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
         stored = e.proba_after[rows]
@@ -93,7 +95,7 @@ def check_explained(classifier: Any, e: Explanation) -> None:
     side = None if e.side is None else take_rows(e.side, rows)
     found = classifier.outputs(series.values, series.lengths, side=side)
     if found.shape != stored.shape:
-        what = "numbers per series" if e.numbers else "classes"
+        what = "numbers per series" if isinstance(said, NumberPredictions) else "classes"
         raise DataError(
             f"{classifier!r} is not the model that was explained: it has {found.shape[1]} {what}, the explanation "
             f"{stored.shape[1]}. {hint}"
@@ -102,8 +104,8 @@ def check_explained(classifier: Any, e: Explanation) -> None:
     i, k = np.unravel_index(excess.argmax(), excess.shape)
     if excess[i, k] > 0:
         outcome = e.info.outcome
-        of = "" if outcome else f" as the probability of class {e.class_names[k]!r}"
         now, before = (outcome.say(x[i]) if outcome else f"{x[i, k]:.3g}" for x in (found, stored))
+        of = "" if outcome else f" as the probability of class {e.class_names[k]!r}"
         raise DataError(
             f"{classifier!r} is not the model that was explained: for answer {rows[i]} it predicts {now}{of}, "
             f"but the explanation has {before}. {hint}"

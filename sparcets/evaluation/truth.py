@@ -25,7 +25,7 @@ import numpy as np
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.explanation import Explanation
-from sparcets.core.outcome import is_within
+from sparcets.core.outcome import NumberPredictions, is_within
 from sparcets.data.dataset import Dataset
 
 DIRECTION = "direction"  # name of the measure
@@ -65,30 +65,29 @@ def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArra
         )
     if not len(e):  # classifiers do not accept empty batches
         return {name: np.zeros(0) for name in (*judges, "transfer")}
+    said = e.predictions
     after = {name: np.asarray(judge.predict(e.counterfactual, e.lengths)) for name, judge in judges.items()}
-    if e.numbers is None:
+    if not isinstance(said, NumberPredictions):
         agrees = {name: np.asarray(found == e.target, dtype=np.float64) for name, found in after.items()}
         return {**agrees, "transfer": np.mean(list(agrees.values()), axis=0)}
     for name, found in after.items():
-        if found.shape != e.numbers.after.shape:
+        if found.shape != said.after.shape:
             raise DataError(
-                f"the judge {name!r} gives numbers of shape {found.shape}, the explained model {e.numbers.after.shape}."
+                f"the judge {name!r} gives numbers of shape {found.shape}, the explained model {said.after.shape}."
             )
-    agrees = {name: is_within(found, e.numbers.bounds).astype(np.float64) for name, found in after.items()}
+    low, high = np.moveaxis(said.numbers.bounds, -1, 0)
+
+    def beyond(numbers: FloatArray) -> FloatArray:
+        """Return how far numbers (answers, outputs) are from the target, in spreads of the labels (answers,)."""
+        return np.asarray((np.maximum(np.maximum(low - numbers, numbers - high), 0) / said.outcome.scale).max(1))
+
+    agrees = {name: is_within(found, said.numbers.bounds).astype(np.float64) for name, found in after.items()}
     moves = {}
     for name, judge in judges.items():
-        nearer = _beyond(after[name], e) < _beyond(np.asarray(judge.predict(e.query, e.lengths)), e)
+        nearer = beyond(after[name]) < beyond(np.asarray(judge.predict(e.query, e.lengths)))
         moves[f"{DIRECTION}_{name}"] = (nearer | (agrees[name] == 1)).astype(np.float64)
     means = {"transfer": agrees, DIRECTION: moves}
     return {**agrees, **moves, **{name: np.mean(list(of.values()), axis=0) for name, of in means.items()}}
-
-
-def _beyond(numbers: FloatArray, e: Explanation) -> FloatArray:
-    """Return how far numbers (answers, outputs) are from the target, in spreads of the labels (answers,)."""
-    assert e.numbers is not None
-    assert e.info.outcome is not None
-    low, high = e.numbers.bounds[..., 0], e.numbers.bounds[..., 1]
-    return np.asarray((np.maximum(np.maximum(low - numbers, numbers - high), 0) / e.info.outcome.scale).max(1))
 
 
 def oracle(e: Explanation, dataset: Dataset, rows: Any) -> FloatArray:

@@ -198,23 +198,28 @@ class Model(ABC):
         """Return which of the training series of a fit it was not trained on itself; None where that is not known."""
         return None
 
-    @abstractmethod
+    @final
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
         """Raise unless an explainer, the ``owner`` in messages, could have been fitted for the model by what it knows.
 
         ``info`` describes the series and the classes, or numbers, of the fit.
         """
-
-    def _check_sizes(self, info: SeriesInfo, owner: str) -> None:
+        again = "Pass the model it was fitted with, or fit it again."
         for what, known, fitted in (
             ("features", self.n_features, info.n_features),
             ("steps", self.n_steps, info.n_steps),
         ):
             if known not in (None, fitted):
                 raise FeatureMismatchError(
-                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. "
-                    "Pass the classifier it was fitted with, or fit it again."
+                    f"{owner} was fitted on series of {fitted} {what}, {self.name} takes {known}. {again}"
                 )
+        wrong = self._contradiction(info)
+        if wrong:
+            raise LabelError(f"{owner} was fitted for {wrong}. {again}")
+
+    @abstractmethod
+    def _contradiction(self, info: SeriesInfo) -> str:
+        """Return what a fit was for, and what the model predicts instead; empty if the two can be the same."""
 
 
 class Classifier(Model):
@@ -299,21 +304,13 @@ class Classifier(Model):
         log_proba = self.log_proba(*self._as_tensors(X, lengths))
         return (log_proba.cpu() if self.device.type == "mps" else log_proba).double().exp().cpu().numpy()
 
-    @final
-    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
-        """Raise unless the model takes the series and has the classes that an explainer was fitted for."""
-        self._check_sizes(info, owner)
-        if info.outcome is not None:
-            raise LabelError(
-                f"{owner} was fitted for a model that predicts numbers, {self.name} predicts classes. Pass the model "
-                "it was fitted with, or fit it again."
-            )
+    def _contradiction(self, info: SeriesInfo) -> str:
         names = self.class_names if self.n_classes_known else info.class_names
+        if info.outcome:
+            return f"a model that predicts numbers, {self.name} predicts classes"
         if len(names) != info.n_classes or (self.named and names != info.class_names):
-            raise LabelError(
-                f"{owner} was fitted for the classes {', '.join(info.class_names)}, "
-                f"{self.name} knows {', '.join(names)}. Pass the classifier it was fitted with, or fit it again."
-            )
+            return f"the classes {', '.join(info.class_names)}, {self.name} knows {', '.join(names)}"
+        return ""
 
     def _check_output(self, output: Any, n: int) -> FloatArray:
         proba = np.asarray(output)
@@ -469,20 +466,12 @@ class Regressor(Model):
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
         return self.numbers(*self._as_tensors(X, lengths)).cpu().double().numpy()
 
-    @final
-    def check_compatible(self, info: SeriesInfo, owner: str) -> None:
-        """Raise unless the model takes the series and predicts the numbers that an explainer was fitted for."""
-        self._check_sizes(info, owner)
-        if info.outcome is None:
-            raise LabelError(
-                f"{owner} was fitted for the classes {', '.join(info.class_names)}, {self.name} predicts numbers. "
-                "Pass the classifier it was fitted with, or fit it again."
-            )
+    def _contradiction(self, info: SeriesInfo) -> str:
+        if not info.outcome:
+            return f"the classes {', '.join(info.class_names)}, {self.name} predicts numbers"
         if self._n_outputs not in (None, info.outcome.n_outputs):
-            raise FeatureMismatchError(
-                f"{owner} was fitted for {info.outcome.n_outputs} numbers per series, {self.name} predicts "
-                f"{self._n_outputs}. Pass the model it was fitted with, or fit it again."
-            )
+            return f"{info.outcome.n_outputs} numbers per series, {self.name} predicts {self._n_outputs}"
+        return ""
 
     def _check_output(self, output: Any, n: int) -> FloatArray:
         numbers = np.asarray(output)

@@ -243,7 +243,7 @@ class TorchClassifier(_Network, Classifier):
         names: tuple[str, ...] | None = None
         subjects = X.subjects_train if isinstance(X, Dataset) else None
         if isinstance(X, Dataset):
-            if y is not None or lengths is not None:
+            if any(given is not None for given in (y, lengths)):
                 raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
             X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
         elif y is None:
@@ -252,8 +252,7 @@ class TorchClassifier(_Network, Classifier):
         self.check_gaps(X, lengths)
         labels, found = check_labels(y, n_samples=len(X), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
-        if lengths is not None and (lengths == X.shape[1]).all():
-            lengths = None  # nothing is padded
+        lengths = None if (Series(X, lengths).steps == X.shape[1]).all() else lengths  # where nothing is padded
         self.fit_unchecked(X, labels, lengths, found, named=named, progress=progress, subjects=subjects)
         watched = self.validation_rows_
         warn_of_shared_subjects(subjects, np.setdiff1d(np.arange(len(X)), watched), watched, "the validation part")
@@ -279,7 +278,7 @@ class TorchClassifier(_Network, Classifier):
         series, config = Series(X, lengths), self.config
         try:
             self._prepare(Scaler.fit(X, lengths), class_names, named, series.n_steps)
-            self.unequal = self.takes_longer = series.lengths is not None
+            self.unequal = self.takes_longer = series.unequal
             split = _validation_split(y, config, subjects)
             self.validation_rows_ = np.sort(split[1][~np.isin(split[1], split[0])])
             # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its
@@ -468,7 +467,7 @@ class TorchRegressor(_Network, Regressor):
         config, series, spread = self.config, Series(X, lengths), y.std(0)
         outcome = Scaler(center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
         self._prepare(Scaler.fit(X, lengths), outcome, series.n_steps)
-        self.unequal = series.lengths is not None
+        self.unequal = series.unequal
         seed = spawn(config.seed, "validation")
         rows = np.zeros(len(X), dtype=np.int64)
         split = held_out_split(rows, subjects, test_size=config.validation, seed=seed)

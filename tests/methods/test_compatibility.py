@@ -114,6 +114,6 @@ def test_a_classifier_that_became_another_since_the_fit_is_refused(change, into,
     ex = Scripted(model).fit(X, Y)
     series, labels, error = OTHERS[change]
     model.fit(series, labels)
-    words = "this Scripted was fitted .*TorchClassifier .*Pass the classifier it was fitted with, or fit it again"
+    words = "this Scripted was fitted .*TorchClassifier .*Pass the model it was fitted with, or fit it again"
     with pytest.raises(error, match=words):
         ex.explain(X, target=1, out=None if into == "memory" else tmp_path / "out")
