@@ -37,11 +37,8 @@ def test_unknown_names(registry: Registry, method: str) -> None:
         getattr(registry, method)("bleu")
     with pytest.raises(UnknownNameError, match=r"^no colour 'xyz'. Known: blue, red.$"):
         getattr(registry, method)("xyz")
-
-
-def test_a_name_that_was_typed_is_not_offered() -> None:
-    assert did_you_mean("split", ["Split", "splits", "split"]) == ""
-    assert "Did you mean" not in str(unknown_name("array", "split", ["splits", "split"]))
+    with pytest.raises(UnknownNameError, match=r"^no colour \['red'\]"):
+        getattr(registry, method)(["red"])
 
 
 def test_adding_a_taken_name(registry: Registry) -> None:
@@ -86,6 +83,8 @@ def test_suggestion_for_one_wrong_letter(name: str, data: Any) -> None:
 def test_long_lists_are_shortened() -> None:
     message = str(unknown_name("thing", 7, [f"n{i:02d}" for i in range(31)]))
     assert "n29, … (31 in all)." in message and "n30" not in message
+    assert str(unknown_name("feature", 5, ["4", "5"])) == "no feature 5. For the name, write '5'. Known: 4, 5."
+    assert did_you_mean("split", ["Split", "splits", "split"]) == "", "a name that was typed is not offered"
 
 
 def test_missing_extra() -> None:
@@ -95,13 +94,3 @@ def test_missing_extra() -> None:
         require_extra("no_such_package.figure", "plots", "plots")
     with pytest.raises(MissingExtraError, match=r"^a picture needs no_such_package\."):
         require_extra("no_such_package", "a picture", "plots")
-
-
-def test_a_number_that_is_a_name_is_told_so() -> None:
-    message = str(unknown_name("feature", 5, ["4", "5", "51"]))
-    assert message == "no feature 5. For the name, write '5'. Known: 4, 5, 51."
-
-
-def test_what_is_no_name_is_unknown(registry: Registry) -> None:
-    with pytest.raises(UnknownNameError, match=r"^no colour \['red'\]"):
-        registry.load(["red"])  # type: ignore[arg-type]

@@ -33,9 +33,3 @@ def test_segments_equal_those_of_a_loop(changed: Any) -> None:
     found = find_segments(changed)
     rows = list(zip(found.series, found.feature, found.start, found.end, strict=True))
     assert rows == by_loop(changed) and len(found) == len(rows)
-
-
-@given(st.integers(1, 5), st.integers(1, 5))
-def test_everything_changed_is_one_segment_per_feature(n_steps: int, n_features: int) -> None:
-    found = find_segments(np.ones((1, n_steps, n_features), dtype=bool))
-    assert found.feature.tolist() == list(range(n_features)) and (found.end - found.start == n_steps).all()

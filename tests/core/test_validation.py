@@ -34,6 +34,7 @@ from sparcets.core.validation import (
 )
 
 X = np.arange(24.0).reshape(2, 4, 3)
+STRING = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else str  # of NumPy 2
 
 
 class Tensor:
@@ -49,13 +50,13 @@ def test_floats_are_unchanged(dtype: Any) -> None:
     assert check_series(series) is series
 
 
-@pytest.mark.parametrize(
-    ("dtype", "expected"), [("float16", "float32"), ("int64", "float64"), ("bool", "float64"), ("object", "float64")]
-)
-def test_other_numbers_become_floats(dtype: str, expected: str) -> None:
-    result = check_series((X > 5).astype(dtype))
-    assert result.dtype == expected and np.array_equal(result, X > 5)
-    assert np.array_equal(check_series(X.tolist()), X)
+@pytest.mark.parametrize("dtype", [">f4", ">f8", "float16", "longdouble", ">i2", "uint8", "bool", "object"])
+def test_other_numbers_become_native_floats(dtype: str) -> None:
+    given_ = X.astype(dtype)
+    checked = check_series(given_)
+    assert checked.dtype == (np.float32 if dtype in (">f4", "float16") else np.float64) and checked.dtype.isnative
+    np.testing.assert_array_equal(checked, given_.astype(np.float64))
+    np.testing.assert_array_equal(check_series(X.tolist()), X)
 
 
 @pytest.mark.parametrize(
@@ -67,27 +68,20 @@ def test_other_numbers_become_floats(dtype: str, expected: str) -> None:
             r"X must be \(batch, time, features\), got shape \(4, 3\). One feature\? Pass X\[..., None\].",
         ),
         (X[0, 0], ShapeError, r"got shape \(3,\)\.$"),
-        (X[None], ShapeError, None),
         (X[:0], ShapeError, r"X is empty: shape \(0, 4, 3\). Pass at least one series"),
-        (X[:, :, :0], ShapeError, None),
         (
             [[[1.0], [2.0]], [[1.0]]],
             ShapeError,
             "rows of unequal length. Pass a list of arrays .time, features., or pad the series and pass lengths=",
         ),
         (X.astype(str), DataError, r"X must hold real numbers, got dtype <U32. Convert text by X.astype\(float\)"),
-        (X.astype("S"), DataError, r"got dtype |S32. Convert text"),
-        (X.astype(str).tolist(), DataError, "got dtype <U"),
         (np.where(X == 7, "7", X.astype(object)), DataError, r"X must hold real numbers, got '7' at \[0, 2, 1\]"),
-        (np.where(X == 7, 7j, X.astype(object)), DataError, r"got 7j at \[0, 2, 1\]"),
         (np.where(X == 7, np.datetime64("2024"), X.astype(object)), DataError, "got .*date"),
         (np.where(X == 7, 10**400, X.astype(object)), DataError, "got 10000"),
         (np.finfo(np.longdouble).max * np.ones((1, 1, 1), np.longdouble), NonFiniteError, "X holds infinity"),
         (np.ma.masked_equal(X, 7), NonFiniteError, r"X holds NaN at \[0, 2, 1\]"),
-        ([[[{}]]], DataError, None),
         ([[[1.0, None]]], NonFiniteError, None),
         (X.astype(complex), DataError, "X must hold real numbers, got dtype complex128"),
-        (X.astype("datetime64[s]"), DataError, None),
         (Tensor(), DataError, r"X cannot be read as a NumPy array: .*detach\(\)"),
     ],
 )
@@ -233,24 +227,10 @@ def test_masks_are_refused_where_nothing_may_be_missing() -> None:
         check_target(np.ma.masked_array([1, 0], [True, False]), n_queries=2, class_names=["a", "b"])
 
 
-@pytest.mark.parametrize("dtype", [">f4", ">f8", "float16", "longdouble", ">i2", "uint8"])
-def test_other_types_are_native_floats(dtype: str) -> None:
-    checked = check_series(X.astype(dtype))
-    assert checked.dtype == (np.float32 if dtype in (">f4", "float16") else np.float64) and checked.dtype.isnative
-    np.testing.assert_array_equal(checked, X)
-
-
-def test_lengths() -> None:
-    assert check_lengths(None, X) is None
-    checked = check_lengths([4, 1], X)
-    assert checked is not None and checked.tolist() == [4, 1] and checked.dtype == np.int64
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
         ([4], r"lengths must be 2 whole numbers, one per series, got shape \(1,\)"),
-        ([4.0, 2.0], "dtype float64"),
         ([True, True], "dtype bool"),
         ([0, 4], r"lengths must lie in 1..4, got 0 for series 0\."),
         ([5, 9], r"lengths must lie in 1..4, got 5 for series 0 and 1 more\."),
@@ -259,6 +239,8 @@ def test_lengths() -> None:
     ],
 )
 def test_invalid_lengths(bad: Any, message: str) -> None:
+    checked = check_lengths([4, 1], X)
+    assert checked is not None and checked.tolist() == [4, 1] and checked.dtype == np.int64
     with pytest.raises(ShapeError, match=message):
         check_lengths(bad, X)
 
@@ -273,17 +255,12 @@ def test_invalid_lengths(bad: Any, message: str) -> None:
         (np.array([0, 1, 1], dtype=object), [0, 1, 1], ("0", "1")),
         (["well", "sick", "well"], [1, 0, 1], ("sick", "well")),
         (np.array(["well", "sick", "well"], dtype=object), [1, 0, 1], ("sick", "well")),
+        (np.array(["well", "sick", "well"], dtype=STRING), [1, 0, 1], ("sick", "well")),
     ],
 )
 def test_labels(y: Any, labels: list[int], names: tuple[str, ...]) -> None:
     found, found_names = check_labels(y, n_samples=3)
     assert found.tolist() == labels and found.dtype == np.int64 and found_names == names
-
-
-@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="NumPy 2 brought strings of their own type")
-def test_labels_that_are_strings_of_numpy() -> None:
-    labels, names = check_labels(np.array(["b", "a", "b"], dtype=np.dtypes.StringDType()), n_samples=3)
-    assert labels.tolist() == [1, 0, 1] and names == ("a", "b")
 
 
 def test_labels_with_names_keep_their_order() -> None:
@@ -301,14 +278,10 @@ def test_labels_with_names_keep_their_order() -> None:
         (np.eye(3), None, LabelError, r"got shape \(3, 3\). It looks one-hot: pass y.argmax\(1\)"),
         ([[0], [0, 1], [1]], None, ShapeError, "y is a nested list with rows of unequal length. Pass one label"),
         ([0, 0, 0], None, LabelError, "y holds one class only .'0'.; at least two are needed"),
-        (["a", "a", "a"], None, LabelError, ".'a'.;"),
         ([0, 2, 2], None, LabelError, "class 1 .'1'. has no sample in y. Labels are class indices 0..2"),
-        ([0, 1, 1], "abcd", DataError, None),
         ([3, 0, 0], None, LabelError, "3 series cannot fill classes 0..3, so one has no sample"),
         ([1, 1, 1], ["a", "b", "c"], LabelError, "y holds one class only .'b'.; at least two are needed"),
         ([0, 1, 2], ["a", "b"], LabelError, r"y holds the label 2, but there are 2 classes \(a, b\)"),
-        ([0, 1, 5], ["a", "b"], LabelError, "the label 5,"),
-        ([0, 1, 5], None, LabelError, r"the label 5, but 3 series cannot fill classes 0..5, so one has no sample"),
         (np.array([0, 1, 2**63], dtype=np.uint64), None, LabelError, "the label 9223372036854775808,"),
         ([0, 1, 2**63], None, LabelError, "the label 9223372036854775808,"),
         ([-1, 0, 1], None, LabelError, "y holds the label -1; class indices start at 0"),
@@ -341,12 +314,10 @@ def test_labels_never_wrap_around_to_another_class(huge: int) -> None:
         ("well", [1, 1]),
         (1, [1, 1]),
         (np.int64(1), [1, 1]),
-        (np.array(1), [1, 1]),
         ([0, 1], [0, 1]),
         (["well", "sick"], [1, 0]),
         ([1, "sick"], [1, 0]),
         (np.array(["well", "sick"]), [1, 0]),
-        ((0, 0), [0, 0]),
     ],
 )
 def test_targets(target: Any, classes: list[int]) -> None:
@@ -359,15 +330,12 @@ def test_targets(target: Any, classes: list[int]) -> None:
     [
         ("wel", r"no target class 'wel'. Did you mean 'well'\? Known: sick, well\."),
         (2, "target 2 is not a class index: there are 2 classes, sick, well"),
-        (-1, "target -1 "),
         (2**70, None),
         (True, "target must be a class name or index, got True"),
-        (1.0, "got 1.0"),
         (np.float32(1), "got 1.0"),
         ([0, 1, 1], "one class, or one per query: 2 queries came with 3 targets"),
         ([0, "x"], "no target class 'x'"),
         ([[0], [1, 0]], r"got \[0\]"),
-        (object(), "got <object"),
     ],
 )
 def test_invalid_targets(target: Any, message: str | None) -> None:
@@ -399,10 +367,8 @@ def test_mutable_by_flag_name_or_index(mutable: Any) -> None:
     ("mutable", "error", "message"),
     [
         ([], DataError, "mutable names no feature, so nothing could be changed"),
-        ([False] * 3, DataError, None),
         ([True, False], ShapeError, "mutable must be 3 flags, one per feature, got 2"),
         ("f0", DataError, "mutable must be a list of flags, names or indices, got 'f0'"),
-        (1, DataError, None),
         (["F0"], UnknownNameError, "no feature 'F0'. Did you mean 'f0'"),
         ([3], UnknownNameError, "no feature 3. Known: f0, f1, f2"),
     ],

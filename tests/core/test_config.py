@@ -7,8 +7,6 @@ import dataclasses
 import inspect
 import json
 import re
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -55,27 +53,21 @@ KNOWN = "known: epochs, lr, shuffle, name, backbone, target, limit, sizes, weigh
     ("setting", "key", "value"),
     [
         ("epochs=5", "epochs", 5),
-        (" epochs = 5 ", "epochs", 5),
         ("lr=1e-3", "lr", 1e-3),
         ("lr=1", "lr", 1.0),
-        ("shuffle=False", "shuffle", False),
         ("shuffle=false", "shuffle", False),
         ("shuffle=TRUE", "shuffle", True),
-        ("name=5", "name", "5"),
         ("name=a=b", "name", "a=b"),
         ("name=None", "name", "None"),
-        ("name=", "name", ""),
         ("backbone=gru", "backbone", "gru"),
         ("target=2", "target", 2),
         ("target=ups", "target", "ups"),
-        ("target=None", "target", None),
         ("target=none", "target", None),
         ("target='2'", "target", "2"),
         ("target=1.5", "target", "1.5"),
         ("limit=3", "limit", 3.0),
         ("limit=null", "limit", None),
         ("sizes=(3, 4)", "sizes", (3, 4)),
-        ("sizes=[3]", "sizes", (3,)),
         ("sizes=3,4", "sizes", (3, 4)),
         ("sizes=()", "sizes", ()),
         ("weights.sparsity=0.5", "weights", Weights(sparsity=0.5)),
@@ -100,7 +92,6 @@ def test_settings_add_up_and_the_original_stays() -> None:
     [
         ("epochs", "cannot read the setting 'epochs': write it as key=value"),
         ("epoch=3", f"unknown key 'epoch', did you mean 'epochs'? ({KNOWN})"),
-        ("Epochs=3", f"unknown key 'Epochs', did you mean 'epochs'? ({KNOWN})"),
         ("qqq=3", f"unknown key 'qqq' ({KNOWN})"),
         (
             "sparsity=3",
@@ -109,16 +100,12 @@ def test_settings_add_up_and_the_original_stays() -> None:
         ),
         ("epochs=2.5", "'epochs' must be a whole number, got 2.5"),
         ("epochs=True", "'epochs' must be a whole number, got True"),
-        ("epochs=many", "'epochs' must be a whole number, got 'many'"),
         ("epochs=__import__('os')", "'epochs' must be a whole number, got \"__import__('os')\""),
-        ("lr=True", "'lr' must be a number, got True"),
         ("lr=1e999", "'lr' must be a number, got inf"),
-        ("lr=", "'lr' must be a number, got ''"),
         ("shuffle=1", "'shuffle' must be True or False, got 1"),
         ("backbone=cnn", "'backbone' must be one of 'lstm', 'gru', got 'cnn'"),
         ("limit=x", "'limit' must be a number or None, got 'x'"),
         ("sizes=3", "'sizes' must be a tuple of a whole number, got 3"),
-        ("sizes=(1.5,)", "'sizes' must be a tuple of a whole number, got (1.5,)"),
         ("weights=3", "'weights' must be Weights, got 3"),
         (
             "weights.sparsit=3",
@@ -146,14 +133,7 @@ def test_all_problems_stand_in_one_message() -> None:
         Example.from_dict({"lr": -0.1, "epoch": 3})
     with pytest.raises(ConfigError) as caught:
         Example().override("nam=3", "lr=-1", "weights.sparsity=-1", "weights.x=1", "sizes")
-    for part in [
-        "5 problems",
-        "'lr' must",
-        "key 'nam', did",
-        "in 'weights': 'sparsity'",
-        "in 'weights': unknown",
-        "sizes",
-    ]:
+    for part in ["'lr' must", "key 'nam', did", "in 'weights': 'sparsity'", "in 'weights': unknown", "sizes"]:
         assert part in str(caught.value)
     assert len(caught.value.problems) == 5
 
@@ -208,6 +188,18 @@ configs = st.builds(
 )
 
 
+def test_the_fingerprint_names_kind_and_values_in_any_process_and_order() -> None:
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Reordered(Config):
+        similarity: float = 1.0
+        sparsity: float = 1.0
+
+    assert Reordered().to_dict() == Weights().to_dict() and Reordered().fingerprint != Weights().fingerprint
+    Reordered.__name__ = "Weights"
+    assert list(Reordered().to_dict()) != list(Weights().to_dict()) and Reordered().fingerprint == Weights().fingerprint
+    assert Weights(sparsity=0.5).fingerprint == "c3142c6a6788"
+
+
 @given(configs)
 def test_json_round_trip(config: Example) -> None:
     again = Example.from_dict(json.loads(json.dumps(config.to_dict(), allow_nan=False)))
@@ -221,37 +213,6 @@ def test_the_fingerprint_tells_values_apart_and_nothing_else(one: Example, two: 
     for name in ("epochs", "shuffle", "weights"):
         if getattr(one, name) != getattr(two, name):
             assert dataclasses.replace(one, **{name: getattr(two, name)}).fingerprint != one.fingerprint
-
-
-def test_the_fingerprint_is_the_same_in_every_process() -> None:
-    script = "from sparcets.core.settings import NearestConfig; print(NearestConfig(seed=3).fingerprint)"
-    prints = set()
-    for seed in ("1", "2"):
-        run = subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, env={"PYTHONHASHSEED": seed}
-        )
-        prints.add(run.stdout.strip())
-    from sparcets.core.settings import NearestConfig
-
-    assert prints == {NearestConfig(seed=3).fingerprint}
-
-
-def test_the_fingerprint_does_not_depend_on_the_order_of_the_fields() -> None:
-    @dataclass(frozen=True, kw_only=True, slots=True)
-    class Reordered(Config):
-        similarity: float = 1.0
-        sparsity: float = 1.0
-
-    Reordered.__name__ = "Weights"
-    assert list(Reordered().to_dict()) != list(Weights().to_dict()) and Reordered().fingerprint == Weights().fingerprint
-
-
-def test_the_fingerprint_names_the_kind_of_config() -> None:
-    @dataclass(frozen=True, kw_only=True, slots=True)
-    class Other(Weights):
-        pass
-
-    assert Other().to_dict() == Weights().to_dict() and Other().fingerprint != Weights().fingerprint
 
 
 @pytest.mark.parametrize("data", [None, [], "lr=3"])

@@ -1,0 +1,205 @@
+"""Series of unequal length and with gaps: padded, cut, resampled, filled; and the one gate for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sparcets.core.arrays import differs, length_mask, missing_entries
+from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
+from sparcets.core.series import Series, blank, fill_gaps, never_measured, resample, rows_by_length
+from sparcets.core.validation import check_padded
+from sparcets.models.inputs import check_missing
+from sparcets.training.networks import fill_gaps as fill_tensor
+
+NAN = np.nan
+RAGGED = [np.arange(6.0).reshape(3, 2), np.arange(10.0).reshape(5, 2), np.ones((1, 2))]
+LENGTHS = np.array([3, 5, 1])
+
+
+def test_what_a_series_holds() -> None:
+    X = np.array([[[1.0], [NAN], [0.0]], [[2.0], [3.0], [4.0]]])
+    some, equal = Series(X, np.array([2, 3])), Series(X)
+    assert (len(some), some.n_steps, some.n_features, some.unequal, equal.unequal) == (2, 3, 1, True, False)
+    assert some.steps.tolist() == [2, 3] and equal.steps.tolist() == [3, 3]
+    assert some.inside.tolist() == [[True, True, False], [True] * 3] and equal.inside.all()
+    assert some.measured[..., 0].tolist() == [[True, False, False], [True] * 3] and equal.measured.sum() == 5
+    assert some.gaps is not None and some.gaps.sum() == 1 and some[1:].gaps is None
+    np.testing.assert_array_equal(some.flat.ravel(), [1, NAN, 2, 3, 4])
+    assert np.shares_memory(equal.flat, X)
+    shapes = [(rows.tolist(), part.values.shape) for rows, part in some.by_length()]
+    assert shapes == [([0], (1, 2, 1)), ([1], (1, 3, 1))]
+    assert [(rows.tolist(), part) for rows, part in equal.by_length()] == [([0, 1], equal)]
+    assert [len(part) for part in some.batches(1)] == [1, 1] and some[np.array([1])].steps.tolist() == [3]
+    longer = Series(np.ones((1, 4, 1)))
+    joined = Series.join([some, longer])
+    assert joined.values.shape == (3, 4, 1) and joined.steps.tolist() == [2, 3, 4] and not joined.values[1, 3:].any()
+    assert not Series.join([equal, equal]).unequal
+    assert length_mask(None, 2, 3).all() and length_mask(np.array([1]), 1, 3).tolist() == [[True, False, False]]
+
+
+@dataclass
+class Fitted:
+    n_features: int | None = 2
+    n_steps: int | None = 5
+    unequal: bool = True
+
+
+def test_a_list_of_series_is_padded_with_zeros() -> None:
+    for given_list in (RAGGED, tuple(RAGGED), [one.tolist() for one in RAGGED], np.array(RAGGED, dtype=object)):
+        X, lengths = check_padded(given_list, None)
+        assert X.shape == (3, 5, 2) and lengths is not None and lengths.tolist() == [3, 5, 1]
+        for row, one in zip(X, RAGGED, strict=True):
+            assert np.array_equal(row[: len(one)], one) and not row[len(one) :].any()
+    X, lengths = check_padded([one.astype(np.float32) for one in RAGGED], None)
+    assert X.dtype == np.float32 and np.shares_memory(blank(X, lengths), X), "with zeros beyond, nothing is copied"
+
+
+def test_a_list_of_equal_series_has_lengths_only_where_they_are_expected() -> None:
+    equal = [np.zeros((4, 2)), np.ones((4, 2))]
+    assert check_padded(equal, None)[1] is None
+    X, lengths = check_padded(equal, None, like=Fitted())
+    assert X.shape == (2, 5, 2) and lengths is not None and lengths.tolist() == [4, 4]
+
+
+@pytest.mark.parametrize("filling", [0.0, np.nan, np.inf, 7.0])
+@pytest.mark.parametrize("n_steps", [5, 9])
+def test_padding_becomes_zero_and_as_long_as_that_of_the_fit(filling: float, n_steps: int) -> None:
+    X = np.full((3, 7, 2), filling)
+    for row, one in zip(X, RAGGED, strict=True):
+        row[: len(one)] = one
+    before = X.copy()
+    made, lengths = check_padded(X, LENGTHS, like=Fitted(n_steps=n_steps))
+    assert np.array_equal(made[:, :5], check_padded(RAGGED, None)[0]) and not made[:, 5:].any()
+    assert made.shape == (3, n_steps, 2) and np.array_equal(lengths, LENGTHS)
+    assert np.array_equal(X, before, equal_nan=True)  # the user's array is left alone
+
+
+@pytest.mark.parametrize(
+    ("X", "lengths", "like", "error", "message"),
+    [
+        (
+            np.zeros((3, 5, 2)),
+            None,
+            Fitted(),
+            DataError,
+            "fitted on series of unequal length.*pass lengths=.*or a list",
+        ),
+        (RAGGED, LENGTHS, None, ShapeError, "pass a list of unequal ones without lengths="),
+        (
+            [r.T for r in RAGGED],
+            None,
+            None,
+            ShapeError,
+            r"same features, but they have 1, 3, 5\. They look like .*x\.T",
+        ),
+        ([np.zeros((2, 2)), np.zeros((3, 4))], None, None, ShapeError, r"same features, but they have 2, 4\.$"),
+        (RAGGED, None, Fitted(n_steps=4), FeatureMismatchError, "at most 4 steps, series 1 has 5. Cut or resample"),
+        (RAGGED, None, Fitted(n_features=3), FeatureMismatchError, "fitted on 3 features, X has 2"),
+        ([np.full((2, 2), np.nan), np.zeros((3, 2))], None, None, NonFiniteError, r"NaN at \[0, 0, 0\]"),
+        ([np.zeros((0, 2)), np.zeros((3, 2))], None, None, ShapeError, "lengths must lie in 1..3, got 0 for series 0"),
+        (np.zeros((3, 5, 2)), [1, 2], None, ShapeError, "lengths must be 3 whole numbers"),
+        (np.zeros((3, 5)), [1, 2, 3], None, ShapeError, r"X must be \(batch, time, features\)"),
+    ],
+)
+def test_mistakes(X: Any, lengths: Any, like: Fitted | None, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        check_padded(X, lengths, like=like)
+
+
+@given(st.integers(1, 9), st.integers(1, 9))
+def test_resampling_keeps_both_ends_and_straight_lines(old: int, new: int) -> None:
+    line = np.linspace(1.0, 3.0, old) if old > 1 else np.ones(1)
+    X = np.full((1, 9, 1), 99.0)
+    X[0, :old, 0] = line
+    made = resample(X, np.array([old]), new)[0, :, 0]
+    np.testing.assert_allclose(made, np.linspace(1.0, line[-1] if new > 1 else 1.0, new))
+    if old == new:
+        assert np.array_equal(made, line)
+
+
+def test_lengths_of_each() -> None:
+    X = np.array([[[0.0], [2.0], [9.0]], [[1.0], [2.0], [3.0]]])
+    assert resample(X, np.array([2, 3]), np.array([3, 2]))[..., 0].tolist() == [[0.0, 1.0, 2.0], [1.0, 3.0, 3.0]]
+    found = {n: rows.tolist() for n, rows in rows_by_length(np.array([4, 2, 4, 9]))}
+    assert found == {2: [1], 4: [0, 2], 9: [3]}
+
+
+def one(*values: float) -> Any:
+    """Return one series of one feature."""
+    return np.array(values, dtype=np.float64).reshape(1, -1, 1)
+
+
+def with_gaps(seed: int, *, share: float = 0.3) -> Any:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(5, 7, 3))
+    X[rng.random(X.shape) < share] = NAN
+    return X
+
+
+@pytest.mark.parametrize(("rule", "filled"), [("forward", [2, 2, 2, 2, 5, 5]), ("mean", [3.5, 3.5, 2, 3.5, 5, 3.5])])
+def test_the_rules(rule: str, filled: list[float]) -> None:
+    assert fill_gaps(one(NAN, NAN, 2, NAN, 5, NAN), rule).ravel().tolist() == filled
+
+
+def test_padding_is_no_value() -> None:
+    X = one(NAN, 4, NAN, 100, 100)
+    assert fill_gaps(X, "mean", np.array([3])).ravel().tolist() == [4, 4, 4, 100, 100]
+    late = one(NAN, NAN, 100)
+    assert np.isnan(fill_gaps(late, "forward", np.array([2]))[0, :2]).all()
+    assert never_measured(late, np.array([2])).all() and not never_measured(late).any()
+
+
+@pytest.mark.parametrize("rule", ["forward", "mean"])
+def test_a_feature_without_a_value_gets_another_one(rule: str) -> None:
+    X = np.array([[[1.0, NAN], [2.0, NAN]]])
+    assert np.isnan(fill_gaps(X, rule)[..., 1]).all()
+    assert fill_gaps(X, rule, otherwise=7.0)[..., 1].ravel().tolist() == [7, 7]
+    assert never_measured(X).tolist() == [[False, True]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    share=st.sampled_from([0.0, 0.1, 0.6, 0.95]),
+    rule=st.sampled_from(["forward", "mean"]),
+)
+def test_arrays_and_tensors_are_filled_alike(seed: int, share: float, rule: str) -> None:
+    X = with_gaps(seed, share=share)
+    lengths = np.random.default_rng(seed).integers(1, 8, len(X))
+    for steps in (None, lengths):
+        expected = fill_gaps(X, rule, steps, otherwise=-1.0)
+        made = fill_tensor(torch.tensor(X), rule, None if steps is None else torch.tensor(steps), otherwise=-1.0)
+        np.testing.assert_allclose(made.numpy(), expected, rtol=1e-12)
+        known = ~np.isnan(X)
+        assert np.array_equal(expected[known], X[known]) and np.isfinite(expected).all()
+        assert share or (expected is X and torch.equal(made, torch.tensor(X))), "without gaps, as they are"
+
+
+def test_gradients_reach_the_values_that_fill_a_gap() -> None:
+    x = torch.tensor([NAN, 1.0, NAN, NAN, 3.0]).reshape(1, 5, 1).requires_grad_()
+    for rule, expected in (("forward", [0, 4, 0, 0, 1]), ("mean", [0, 2.5, 0, 0, 2.5])):
+        (gradient,) = torch.autograd.grad(fill_tensor(x, rule).sum(), x)
+        assert gradient.flatten().tolist() == expected
+
+
+def test_huge_numbers_are_no_gaps() -> None:
+    X = np.full((1, 4, 1), 3e38, dtype=np.float32)
+    X[:, ::2] *= -1
+    assert missing_entries(X) is None
+    X[0, 1] = NAN
+    gaps = missing_entries(X)
+    assert gaps is not None and gaps.ravel().tolist() == [False, True, False, False]
+    assert differs(one(1, 2, 4), one(1, NAN, 3)).ravel().tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("wrong", ["fill", 0, None, ["mean"]])
+def test_what_is_no_rule_is_refused(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="missing must be one of refuse, keep, forward, mean, or a function"):
+        check_missing(wrong)

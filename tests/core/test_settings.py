@@ -1,0 +1,222 @@
+"""Settings: defaults that hold, presets with the paper's numbers, and limits that are checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import sparcets as sp
+from sparcets.core import settings
+from sparcets.core.config import Config
+from sparcets.core.errors import ConfigError
+from sparcets.core.settings import FAMILIES, ClassifierConfig, LossWeights, NearestConfig, from_preset
+
+CONFIGS = sorted(
+    {c for _, c in inspect.getmembers(settings, inspect.isclass) if issubclass(c, Config) and c is not Config},
+    key=lambda c: c.__name__,
+)
+every_config = pytest.mark.parametrize("kind", CONFIGS, ids=lambda c: c.__name__)
+
+
+@every_config
+def test_defaults_and_presets_hold_and_come_back(kind: Any) -> None:
+    presets = [kind(), *(getattr(kind, name)() for name in ("tiny", "quick") if hasattr(kind, name))]
+    presets += [kind.paper(target="ups")] if hasattr(kind, "paper") else []
+    for preset in presets:
+        assert type(preset) is kind and kind.from_dict(preset.to_dict()) == preset
+    assert kind.from_dict({}) == kind()
+    assert set(kind.limits) <= {field.name for field in dataclasses.fields(kind)}
+
+
+@every_config
+def test_every_field_can_be_set_by_text(kind: type[Config]) -> None:
+    config = kind()
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if isinstance(value, Config):
+            first = dataclasses.fields(value)[0].name
+            assert config.override(f"{field.name}.{first}={getattr(value, first)}") == config
+        else:
+            assert config.override(f"{field.name}={value}") == config
+
+
+@every_config
+def test_a_mistyped_field_is_recognised(kind: type[Config]) -> None:
+    name = dataclasses.fields(kind)[0].name
+    with pytest.raises(
+        ConfigError, match=rf"1 problem in {kind.__name__}: unknown key '{name}x', did you mean '{name}'\?"
+    ):
+        kind.from_dict({f"{name}x": 1})
+
+
+JUST_BEYOND = {">= 1": 0, ">= 10": 9, ">= 0": -1, "> 0": 0, "in [0, 1)": 1, "between 0 and 1": 1, "a share": 1.5}
+
+
+@every_config
+def test_limits_are_checked(kind: type[Config]) -> None:
+    """Also: numbers that must have a limit have one."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    limited = {"epochs", "batch_size", "hidden", "layers", "lr", "dropout", "patience", "steps", "beta1", "noise"}
+    assert limited & names <= set(kind.limits)
+    for name, limit in kind.limits.items():
+        for value in (JUST_BEYOND[limit.removesuffix(" or None")], -1):
+            with pytest.raises(ConfigError, match=rf"^1 problem in \w+: '{name}' must be {re.escape(limit)}, got"):
+                kind().override(f"{name}={value}")
+
+
+def test_problems_of_a_classifier_by_hand() -> None:
+    with pytest.raises(ConfigError) as caught:
+        ClassifierConfig(
+            hidden=0, layers=0, dropout=1.0, epochs=0, patience=0, validation=1.0, batch_size=0, lr=0.0
+        )  # the first values that are not allowed
+    assert str(caught.value) == (
+        "8 problems in ClassifierConfig: 'hidden' must be >= 1, got 0; 'layers' must be >= 1, got 0; "
+        "'dropout' must be in [0, 1), got 1.0; 'epochs' must be >= 1, got 0; 'patience' must be >= 1, got 0; "
+        "'validation' must be between 0 and 1, got 1.0; 'batch_size' must be >= 1, got 0; 'lr' must be > 0, got 0.0."
+    )
+    ClassifierConfig(hidden=1, layers=1, dropout=0.0, epochs=1, patience=1, batch_size=1)  # and the last that are
+
+
+def test_problems_of_a_base_class_are_found_too() -> None:
+    with pytest.raises(
+        ConfigError, match=re.escape("2 problems in NearestConfig: 'batch_size' must be >= 1, got 0; 'cand")
+    ):
+        NearestConfig(candidates=0, batch_size=0)
+
+
+ADVERSARIAL = [sp.SparceConfig, sp.GanConfig, sp.CounterGanConfig]
+SIZES = ["generator.hidden", "generator.layers", "train.epochs", "train.batch_size"]
+
+
+@pytest.mark.parametrize("kind", ADVERSARIAL)
+def test_the_paper_s_networks_and_training(kind: Any) -> None:
+    config = kind.paper(target="ups").to_dict()
+    assert config["target"] == "ups"
+    assert config["generator"] == {"backbone": "lstm", "hidden": 256, "layers": 2, "dropout": 0.4}
+    assert config["discriminator"] == {"backbone": "lstm", "hidden": 16, "layers": 1}
+    train = {"epochs": 100, "batch_size": 32, "lr": 2e-4, "beta1": 0.5, "beta2": 0.999, "balance": True, "patience": 0}
+    assert train.items() <= config["train"].items()
+    assert config["trains_sparsity"] is False
+    assert kind().target is None and kind().trains_sparsity, "by default, one fit for every target"
+
+
+def test_the_paper_s_weights() -> None:
+    every = {"adversarial": 1.0, "classification": 1.0, "similarity": 1.0, "sparsity": 1.0, "smoothness": 1.0}
+    assert sp.SparceConfig.paper(target=0).weights.to_dict() == every
+    for kind in (sp.GanConfig, sp.CounterGanConfig):  # no λ4, no λ5
+        assert kind.paper(target=0).weights.to_dict() == every | {"sparsity": 0.0, "smoothness": 0.0}
+
+
+def test_the_paper_s_search() -> None:
+    numbers = {"steps": 100, "lr": 0.4, "beta1": 0.9, "beta2": 0.999, "prediction_weight": 1.0, "max_lambdas": 10}
+    assert numbers.items() <= sp.IcsConfig.paper().to_dict().items()
+    assert sp.IcsConfig.paper(target="ups").target == "ups" and sp.IcsConfig.paper().target is None
+
+
+@pytest.mark.parametrize("kind", ADVERSARIAL)
+def test_the_paper_trains_for_one_target(kind: Any) -> None:
+    with pytest.raises(TypeError, match="target"):
+        kind.paper()
+    with pytest.raises(ConfigError, match=r"'train\.balance' needs a 'target'"):
+        kind.paper(target=1).override("target=null")
+
+
+@pytest.mark.parametrize("kind", ADVERSARIAL)
+def test_the_paper_s_methods_need_every_size_and_one_of_three_backbones(kind: Any) -> None:
+    for config in (kind(), kind.tiny(), kind.paper(target=1)):
+        for name in SIZES:
+            with pytest.raises(ConfigError, match=f"'{name.split('.')[1]}' must be a whole number, got None"):
+                config.override(f"{name}=null")
+        for backbone in ("lstm", "gru", "tcn"):
+            assert config.override(f"generator.backbone={backbone}").generator.backbone == backbone
+        with pytest.raises(ConfigError, match="'backbone' must be one of 'lstm', 'gru', 'tcn', got 'mixer'"):
+            config.override("generator.backbone=mixer")
+
+
+def test_our_own_method_leaves_sizes_and_proposals_to_the_data() -> None:
+    config = sp.ExplainerConfig()
+    assert config.generator.to_dict() == {"backbone": "mixer", "hidden": None, "layers": None}
+    assert (config.train.epochs, config.train.batch_size, config.gate) == (None, None, "window")
+    assert (config.families, config.believed_by, config.proposals) == (FAMILIES, "families", "auto")
+    back = sp.ExplainerConfig.from_dict(config.to_dict())  # None survives
+    assert back == config and back.override("generator.layers=3").override("generator.layers=null") == config
+
+
+@pytest.mark.parametrize("backbone", ["mixer", "lstm", "gru", "tcn"])
+def test_our_own_method_takes_any_backbone_and_any_size_from_the_data(backbone: Any) -> None:
+    sizes = [f"{name}=null" for name in SIZES]
+    assert sp.ExplainerConfig.tiny().override(f"generator.backbone={backbone}", *sizes).generator.backbone == backbone
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "message"),
+    [
+        (sp.SparceConfig, "train.epochs=0", "in 'train': 'epochs' must be >= 1"),
+        (sp.SparceConfig, "discriminator.layers=0", "in 'discriminator': 'layers' must be >= 1, got 0"),
+        (sp.SparceConfig, "generator.backbone=lstn", "'lstm'"),
+        (sp.ExplainerConfig, "critic.hidden=0", "in 'critic': 'hidden' must be >= 1, got 0"),
+        (sp.ExplainerConfig, "generator.backbone=mixr", "'mixer'"),
+        (
+            sp.ExplainerConfig,
+            'families=["trees"]',
+            "'families' must be different ones of neural, convolutions, quantiles, intervals, got trees",
+        ),
+        (sp.ExplainerConfig, 'families=["neural", "neural"]', "'families' must be different ones of"),
+        (sp.ExplainerConfig, "believed_by=judges", "'model'"),
+        (sp.ExplainerConfig, "proposals=always", "'search'"),
+        (sp.ExplainerConfig, "gate=entry", "'window'"),
+        (sp.ExplainerConfig, "starts=4", "'starts' must be 1, 2 or 3, got 4"),
+        (sp.ExplainerConfig, "min_sparsity_weight=0", "'min_sparsity_weight' must be > 0"),
+        (sp.ExplainerConfig, "min_sparsity_weight=11", "'min_sparsity_weight' must be > 0 and <= 'max_spars"),
+    ],
+)
+def test_bad_values_are_errors(kind: Any, setting: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind().override(setting)
+    assert len(caught.value.problems) == 1 and message in str(caught.value)
+
+
+def test_weights_that_are_all_0_are_refused() -> None:
+    with pytest.raises(ConfigError, match="at least one weight must be > 0"):
+        LossWeights(adversarial=0, classification=0, similarity=0, sparsity=0, smoothness=0)
+
+
+def test_sparsity_that_does_not_train_needs_another_weight() -> None:
+    alone = LossWeights(adversarial=0, classification=0, similarity=0, smoothness=0, sparsity=1)
+    assert sp.SparceConfig(weights=alone).trains_sparsity
+    with pytest.raises(ConfigError, match="without 'trains_sparsity', a weight other than 'sparsity' must be > 0"):
+        sp.SparceConfig(weights=alone, trains_sparsity=False)
+
+
+def test_presets_are_those_of_the_method() -> None:
+    assert from_preset(sp.SparceConfig, "default") == sp.SparceConfig()
+    assert from_preset(sp.SparceConfig, "tiny") == sp.SparceConfig.tiny()
+    assert from_preset(sp.SparceConfig, "paper", "ups") == sp.SparceConfig.paper(target="ups")
+    quick = sp.ExplainerConfig.quick()
+    assert from_preset(sp.ExplainerConfig, "quick", "ups") == dataclasses.replace(quick, target="ups")
+
+
+@pytest.mark.parametrize("kind", [sp.ExplainerConfig, sp.IcsConfig, NearestConfig])
+def test_a_target_makes_a_method_for_it_alone(kind: Any) -> None:
+    assert from_preset(kind, "default", "ups") == kind(target="ups")
+    assert from_preset(kind, "tiny", "2").target == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset", "target", "words"),
+    [
+        (NearestConfig, "paper", "ups", "NearestConfig has no preset 'paper'. Known: default, tiny."),
+        (sp.SparceConfig, "paper", None, "the paper trains for one target class"),
+        (sp.ExplainerConfig, "paper", "ups", "ExplainerConfig has no preset 'paper'. Known: default, quick, tiny."),
+    ],
+)
+def test_a_preset_or_target_that_is_missing_is_an_error(
+    kind: type, preset: str, target: str | None, words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_preset(kind, preset, target)
+    assert words in str(caught.value)
