@@ -157,19 +157,16 @@ def _part(folder: Path, part: str) -> tuple[FloatArray, IntArray]:
         )
     X = check_series(X, name=str(x_file))
     y = _without_singletons(_array(y_file), 2)
+    order = f"one-hot rows in the order {', '.join(CLASS_NAMES)}"
     if y.shape != (len(X), len(CLASS_NAMES)):
         raise LabelError(
-            f"{y_file} must be ({len(X)}, {len(CLASS_NAMES)}), one-hot rows in the order {', '.join(CLASS_NAMES)}, one "
-            f"for each trial of {x_file.name}; got shape {y.shape}."
+            f"{y_file} must be ({len(X)}, {len(CLASS_NAMES)}), {order}, one for each trial of {x_file.name}; got shape "
+            f"{y.shape}."
         )
-    ones, zeros = y == 1, y == 0
-    bad = np.flatnonzero((ones.sum(1) != 1) | (zeros.sum(1) != len(CLASS_NAMES) - 1))
+    bad = np.flatnonzero((np.sort(y, axis=1) != [0, 0, 1]).any(1))
     if len(bad):
-        raise LabelError(
-            f"{y_file} is not one-hot: row {bad[0]} is {y[bad[0]].tolist()}. Each row needs a single 1 and 0 "
-            f"elsewhere, in the order {', '.join(CLASS_NAMES)}."
-        )
-    return X, np.asarray(ones.argmax(1), dtype=np.int64)
+        raise LabelError(f"{y_file} is not one-hot: row {bad[0]} is {y[bad[0]].tolist()}. It must hold {order}.")
+    return X, np.asarray((y == 1).argmax(1), dtype=np.int64)
 
 
 def _without_singletons(array: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
@@ -192,8 +189,7 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
             f"{file} cannot be read as a NumPy array of numbers ({type(error).__name__}). "
             "Save it again with numpy.save."
         ) from error
-    if not isinstance(array, np.ndarray):
-        raise FileFormatError(f"{file} is an archive of arrays, expected a single one. Save it again with numpy.save.")
-    if array.dtype.kind not in "fiub":
-        raise FileFormatError(f"{file} holds {array.dtype}, expected numbers. Save it again with numpy.save.")
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
+        found = array.dtype if isinstance(array, np.ndarray) else "an archive of arrays"
+        raise FileFormatError(f"{file} holds {found}, expected one array of numbers. Save it again with numpy.save.")
     return array

@@ -37,43 +37,21 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 @dataclass(frozen=True)
 class BodyPart:
-    """What the name of a feature says.
+    """What the name of a feature says; empty where it says nothing."""
 
-    Attributes
-    ----------
-    point
-        Its words without side and axis, in lower case: ``wrist``, ``hip flexion``.
-    side
-        ``left`` or ``right``; empty if the name has none.
-    axis
-        Such as ``x``; empty if it has none.
-    limb
-        ``arm`` or ``leg``; empty if it is neither.
-    """
-
-    point: str
-    side: str
-    axis: str
-    limb: str
+    point: str  # its words without side and axis, in lower case: ``wrist``, ``hip flexion``
+    side: str  # ``left`` or ``right``
+    axis: str  # such as ``x``
+    limb: str  # ``arm`` or ``leg``
 
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Body points among the features, with the limbs and joints between them.
+    """Body points among the features, with the limbs and joints between them."""
 
-    Attributes
-    ----------
-    points
-        Indices of the features that hold x, y and, if present, z of each point.
-    limbs
-        Pairs of points whose distance is the length of a bone.
-    joints
-        Triples of points; the angle is measured at the middle point.
-    """
-
-    points: Mapping[str, tuple[int, ...]]
-    limbs: tuple[Limb, ...]
-    joints: tuple[Joint, ...]
+    points: Mapping[str, tuple[int, ...]]  # indices of the features that hold x, y and, if present, z of each point
+    limbs: tuple[Limb, ...]  # pairs of points whose distance is the length of a bone
+    joints: tuple[Joint, ...]  # triples of points; the angle is measured at the middle point
 
 
 def find_skeleton(feature_names: Sequence[str], units: Sequence[str] | None = None) -> Skeleton | None:
@@ -180,11 +158,7 @@ def coordinates(point: str, feature_names: Sequence[str]) -> tuple[int, ...]:
     (1, 0)
     """
     names = list(feature_names)
-    found = tuple(names.index(f"{point}_{axis}") for axis in _axes(point, set(names)))
+    found = tuple(names.index(name) for axis in "xyz" if (name := f"{point}_{axis}") in names)
     if not found:
         raise unknown_name("point", point, sorted({name.rsplit("_", 1)[0] for name in names}))
     return found
-
-
-def _axes(point: str, names: set[str]) -> str:
-    return "".join(axis for axis in "xyz" if f"{point}_{axis}" in names)

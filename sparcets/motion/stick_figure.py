@@ -32,30 +32,16 @@ BALL = "Center"  # its name in the catching data
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """The points of a body over time, projected onto the two coordinates that change most.
+    """The points of a body over time, projected onto the two coordinates that change most."""
 
-    Attributes
-    ----------
-    query, counterfactual
-        Positions (time, 2) of each point, by name.
-    changed
-        Whether each point is moved (time,), by name.
-    limbs, outline
-        Pairs of points joined by limbs, and pairs joined by dotted lines for orientation.
-    axes, hidden
-        Names of the two drawn coordinates, and of the third; empty if there is none.
-    unit
-        Their unit; empty where it is not known.
-    """
-
-    query: Mapping[str, FloatArray]
+    query: Mapping[str, FloatArray]  # positions (time, 2) of each point, by name
     counterfactual: Mapping[str, FloatArray]
-    changed: Mapping[str, BoolArray]
+    changed: Mapping[str, BoolArray]  # whether each point is moved (time,), by name
     limbs: tuple[Limb, ...]
-    outline: tuple[Limb, ...]
-    axes: tuple[str, str]
-    hidden: str
-    unit: str
+    outline: tuple[Limb, ...]  # pairs of points joined by dotted lines for orientation
+    axes: tuple[str, str]  # names of the two drawn coordinates
+    hidden: str  # name of the third; empty if there is none
+    unit: str  # of all; empty where it is not known
 
     def frame(self) -> tuple[FloatArray, FloatArray]:
         """Return the lower left and the upper right corner of the body, with a margin; the ball may lie outside."""
@@ -177,17 +163,9 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
 def _moments(change: FloatArray, n: int) -> list[int]:
     """Return ``n`` steps from shortly before the first change to shortly after the last; of all steps if none changes.
 
-    That time is divided into ``n`` parts, of which the step that changes most is shown, or else the middle one.
+    That time is divided into ``n`` parts, of which the step that changes most, by ``change`` (time,), is shown, or else
+    the middle one.
 
-    Parameters
-    ----------
-    change
-        Size of the change at each step (time,).
-    n
-        Number of steps.
-
-    Examples
-    --------
     >>> change = np.zeros(100)
     >>> change[40:60] = 1.0
     >>> change[52] = 2.0

@@ -25,31 +25,17 @@ Direction = Literal["raise", "lower", "change"]
 
 @dataclass(frozen=True)
 class Segment:
-    """Steps ``start`` to ``end`` (half-open) in which one feature is raised, lowered, or changed in both directions.
-
-    Attributes
-    ----------
-    feature, start, end
-        Position.
-    rise, fall
-        Sums of the positive and of the negative changes, both as positive numbers, in the data's own units.
-    lowest, highest
-        The smallest and the largest change, signed.
-    n_changed
-        Number of changed steps; less than ``end - start`` where gaps were closed.
-    scale
-        The feature's standard deviation.
-    """
+    """Steps ``start`` to ``end`` (half-open) in which one feature is raised, lowered, or changed in both directions."""
 
     feature: int
     start: int
     end: int
-    rise: float
+    rise: float  # sums of the positive and of the negative changes, both as positive numbers, in the data's own units
     fall: float
-    lowest: float
+    lowest: float  # the smallest and the largest change, signed
     highest: float
-    n_changed: int
-    scale: float
+    n_changed: int  # steps; fewer than end - start where gaps were closed
+    scale: float  # the feature's standard deviation
 
     @property
     def weight(self) -> float:
@@ -75,33 +61,17 @@ class Segment:
 
     def join(self, later: Segment) -> Segment:
         """Return both as one segment that includes the gap between them."""
-        return Segment(
-            feature=self.feature,
-            start=self.start,
-            end=later.end,
-            rise=self.rise + later.rise,
-            fall=self.fall + later.fall,
-            lowest=min(self.lowest, later.lowest),
-            highest=max(self.highest, later.highest),
-            n_changed=self.n_changed + later.n_changed,
-            scale=self.scale,
-        )
+        sums = {name: getattr(self, name) + getattr(later, name) for name in ("rise", "fall", "n_changed")}
+        lowest, highest = min(self.lowest, later.lowest), max(self.highest, later.highest)
+        return replace(self, end=later.end, lowest=lowest, highest=highest, **sums)
 
 
 @dataclass(frozen=True)
 class Change:
-    """Segments that are described together: of one feature, or of features of one group at about the same time.
+    """Segments that are described together: of one feature, or of features of one group at about the same time."""
 
-    Attributes
-    ----------
-    group
-        Name of the group, or None where it is a single feature's change.
-    segments
-        At least one, the largest first.
-    """
-
-    group: str | None
-    segments: tuple[Segment, ...]
+    group: str | None  # its name; None where it is a single feature's change
+    segments: tuple[Segment, ...]  # at least one, the largest first
 
     @property
     def weight(self) -> float:
@@ -212,25 +182,14 @@ def short_name(name: str, group: str) -> str:
 def _by_feature(answer: Explanation) -> Iterator[list[Segment]]:
     """Yield the runs of steps that change in one direction, in order of time, for each feature."""
     delta: FloatArray = answer.counterfactual[0].astype(np.float64) - answer.query[0]  # (time, features)
-    delta = np.where(answer.changed[0], delta, 0.0)
     runs: dict[int, list[Segment]] = {}
-    found = find_segments(np.where(answer.changed[:1], np.sign(delta), 0.0))  # sorted by feature and start
+    found = find_segments(np.where(answer.changed, np.sign(delta), 0.0))  # sorted by feature and start
     for feature, start, end in zip(found.feature.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
         change = delta[start:end, feature]
-        total, rising = float(np.abs(change).sum()), change[0] > 0
-        runs.setdefault(feature, []).append(
-            Segment(
-                feature=feature,
-                start=start,
-                end=end,
-                rise=total if rising else 0.0,
-                fall=0.0 if rising else total,
-                lowest=float(change.min()),
-                highest=float(change.max()),
-                n_changed=end - start,
-                scale=float(answer.info.scaler.scale[feature]),
-            )
-        )
+        total, scale = float(np.abs(change).sum()), float(answer.info.scaler.scale[feature])
+        both = (total, 0.0) if change[0] > 0 else (0.0, total)
+        ends = float(change.min()), float(change.max())
+        runs.setdefault(feature, []).append(Segment(feature, start, end, *both, *ends, end - start, scale))
     yield from runs.values()
 
 

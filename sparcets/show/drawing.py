@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,24 +84,11 @@ class Panel(NamedTuple):
     curves: list[Curve]
 
 
-@dataclass(frozen=True, eq=False)
-class Curves:
-    """The panels of the most changed features.
+class Curves(NamedTuple):
+    """The panels of the most changed features."""
 
-    Attributes
-    ----------
-    times
-        In seconds if the sampling rate is known, else in steps (time,).
-    half
-        Half the time from one step to the next.
-    time_label
-        Label of the time axis.
-    panels
-        One per feature.
-    """
-
-    times: FloatArray
-    half: float
+    times: FloatArray  # in seconds if the sampling rate is known, else in steps (time,)
+    half: float  # half the time from one step to the next
     time_label: str
     panels: list[Panel]
 
@@ -184,29 +170,14 @@ MEANINGS = {
 
 
 class Belief(NamedTuple):
-    """The curve of belief: points by increasing share.
+    """The curve of belief: points by increasing share of changed values."""
 
-    Attributes
-    ----------
-    share, support
-        Changed values, and the least convinced kind of other models, in percent.
-    word
-        A verdict: ``believed`` where the model predicts the target and every kind of other models agrees, ``doubtful``
-        where not all of them do, ``not reached`` where the model does not.
-    best
-        The best support of any change up to this share that the model accepts; 0 if it accepts none.
-    limits
-        The shares, in percent, from which the model says the target, and from which all others do; NaN if never.
-    title
-        The same in words.
-    """
-
-    share: FloatArray
-    support: FloatArray
-    word: StrArray
-    best: FloatArray
-    limits: tuple[float, float]
-    title: str
+    share: FloatArray  # in percent
+    support: FloatArray  # of the least convinced kind of other models, in percent
+    word: StrArray  # ``believed``, ``doubtful`` or ``not reached``, as MEANINGS says
+    best: FloatArray  # support of any change up to this share that the model accepts; 0 if it accepts none
+    limits: tuple[float, float]  # percent from which the model says the target, and all others do; NaN if never
+    title: str  # the same in words
 
 
 def belief_of(answer: Explanation) -> Belief | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -27,60 +27,26 @@ class Stretch:
     end: int
 
 
-@dataclass(frozen=True, eq=False)
 class Pieces:
-    """Stretches of one query and its counterfactual that one operation may explain.
+    """Stretches of one query and its counterfactual, series (time, features), that one operation may explain.
 
-    Attributes
-    ----------
-    query, made
-        The series (time, features) in the data's own units, without padding.
-    scale
-        Standard deviation of each feature.
-    stretches
-        The stretches; every step of them counts, also unchanged ones.
-    step, feature, owner
-        Of every step of every stretch (entries,): the step, the feature, and the index of the stretch; of very long
-        ones, of some steps.
-    before, delta
-        Values of the query, and the changes there (entries,).
-    weight
-        1 / scale² of every entry: changes of several features are compared in standard deviations.
-    fades
-        Factors (fades, entries) by which an operation may fade in at the beginning of a stretch, and out at its end;
-        the first ones are all 1.
+    Every step of the stretches counts, also unchanged ones; of very long stretches, some steps do. Changes of several
+    features are compared in standard deviations.
     """
 
-    query: FloatArray
-    made: FloatArray
-    scale: FloatArray
-    stretches: tuple[Stretch, ...]
-    step: IntArray = field(init=False)
-    feature: IntArray = field(init=False)
-    owner: IntArray = field(init=False)
-    before: FloatArray = field(init=False)
-    delta: FloatArray = field(init=False)
-    weight: FloatArray = field(init=False)
-    fades: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        steps = [np.arange(s.start, s.end, -(-(s.end - s.start) // MAX_ENTRIES)) for s in self.stretches]
+    def __init__(self, query: FloatArray, made: FloatArray, scale: FloatArray, stretches: tuple[Stretch, ...]) -> None:
+        self.query, self.made, self.scale, self.stretches = query, made, scale, stretches
+        steps = [np.arange(s.start, s.end, -(-(s.end - s.start) // MAX_ENTRIES)) for s in stretches]
         sizes = [len(of_stretch) for of_stretch in steps]
-        owner = np.repeat(np.arange(len(sizes)), sizes)
-        step = np.concatenate(steps)
-        feature = np.array([s.feature for s in self.stretches])[owner]
-        before = self.query[step, feature]
-        values = {
-            "step": step,
-            "feature": feature,
-            "owner": owner,
-            "before": before,
-            "delta": self.made[step, feature] - before,
-            "weight": 1 / self.scale[feature] ** 2,
-            "fades": np.stack([np.concatenate([_fade(n, share) for n in sizes]) for share in FADES]),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        # Of every entry (entries,): index of its stretch, step, feature, value of the query, change, and 1 / scale².
+        self.owner: IntArray = np.repeat(np.arange(len(sizes)), sizes)
+        self.step: IntArray = np.concatenate(steps)
+        self.feature: IntArray = np.array([s.feature for s in stretches])[self.owner]
+        self.before: FloatArray = query[self.step, self.feature]
+        self.delta: FloatArray = made[self.step, self.feature] - self.before
+        self.weight: FloatArray = 1 / scale[self.feature] ** 2
+        # Factors (fades, entries) by which an operation fades in and out; the first ones are all 1.
+        self.fades = np.stack([np.concatenate([_fade(n, share) for n in sizes]) for share in FADES])
 
     @property
     def energy(self) -> FloatArray:
@@ -129,21 +95,9 @@ def _fade(n: int, share: float) -> FloatArray:
 
 
 Kind = Literal[
-    "earlier",
-    "later",
-    "faster",
-    "slower",
-    "larger",
-    "smaller",
-    "higher",
-    "lower",
-    "smoother",
-    "shakier",
-    "peak added",
-    "peak removed",
-    "dip added",
-    "dip removed",
-]
+    "earlier", "later", "faster", "slower", "larger", "smaller", "higher", "lower", "smoother", "shakier",
+    "peak added", "peak removed", "dip added", "dip removed",
+]  # fmt: skip
 
 MAX_SHIFT = 0.25  # of the series
 MIN_SHIFT, FINEST_SHIFT = 0.5, 0.1  # steps
@@ -152,15 +106,7 @@ MIN_FACTOR = 0.05  # relative change of size or tempo that can be noticed
 MIN_SPREAD = 0.1  # the same, of the spread that it makes
 MAX_FACTOR = 4.0  # largest factor of a size
 TEMPOS = np.concatenate([np.geomspace(0.4, 1 / 1.04, 24), np.geomspace(1.04, 2.5, 24)])
-SMOOTHING = (
-    1.0,
-    1.5,
-    2.0,
-    2.5,
-    3.0,
-    4.0,
-    5.0,
-)  # standard deviations of the filters that split slow from fast, in steps
+SMOOTHING = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0)  # standard deviations in steps of filters that split slow from fast
 CUT_OFF = 0.1325  # times 1 / standard deviation: the frequency (per step) at which such a filter halves the energy
 HOPELESS = 0.3  # explained by a coarse search: no finer one, and no smaller group, makes enough of it
 MIN_STEPS = 4  # of a stretch; fewer show no course
@@ -438,27 +384,13 @@ ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving th
 
 @dataclass(frozen=True)
 class Group:
-    """Features that may do one thing together.
-
-    Attributes
-    ----------
-    name
-        What they are called.
-    features
-        Their indices.
-    plural
-        Whether the name is a plural.
-    sides
-        Sets of features of which each must have a change, or the name would say too much.
-    points
-        The same, of the points of a limb: of a still elbow, no arm is moved.
-    """
+    """Features that may do one thing together, and what they are called."""
 
     name: str
     features: frozenset[int]
-    plural: bool
-    sides: tuple[frozenset[int], ...] = ()
-    points: tuple[frozenset[int], ...] = ()
+    plural: bool  # whether the name is one
+    sides: tuple[frozenset[int], ...] = ()  # each must have a change, or the name would say too much
+    points: tuple[frozenset[int], ...] = ()  # the same: of a still elbow, no arm is moved
 
     def is_met(self, changed: Collection[int]) -> bool:
         """Return whether changes of these features are changes of this group."""

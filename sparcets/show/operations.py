@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,19 +36,8 @@ PREFERENCE = {"faster": -0.005, "slower": -0.005} | dict.fromkeys(  # of kinds t
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """An operation on some stretches of an answer.
-
-    Attributes
-    ----------
-    group
-        Who does it.
-    fit
-        What is done.
-    pieces
-        Where.
-    """
+class Found(NamedTuple):
+    """An operation on some stretches of an answer: who does what, and where."""
 
     group: Group
     fit: Fit
@@ -274,23 +264,12 @@ class Operation:
     text: str
 
 
-@dataclass(frozen=True, eq=False)
-class Described:
-    """An operation, with what is needed to tell the other changes beside it.
-
-    Attributes
-    ----------
-    operation
-        What is said.
-    weight
-        Size of the change in standard deviations times steps.
-    entries
-        Whether each entry (time, features) is covered by it.
-    """
+class Described(NamedTuple):
+    """An operation, with what is needed to tell the other changes beside it."""
 
     operation: Operation
-    weight: float
-    entries: BoolArray
+    weight: float  # standard deviations times steps
+    entries: BoolArray  # which entries (time, features) it covers
 
 
 def operations_of(answer: Explanation) -> list[Operation]:
@@ -363,12 +342,8 @@ def _phrase(answer: Explanation, found: Found, size: float) -> str:
         course = _course(answer, found)
         return f"{who} {course}{along if course.startswith('move') else ''} {by} {fit.kind}"
     if fit.kind in ("faster", "slower"):
-        ends = {
-            ("faster", 0.0): ", ending earlier,",
-            ("slower", 0.0): ", ending later,",
-            ("faster", 1.0): ", starting later,",
-            ("slower", 1.0): ", starting earlier,",
-        }.get((fit.kind, fit.at), "")
+        first, last = ("earlier", "later") if fit.kind == "faster" else ("later", "earlier")
+        ends = {0.0: f", ending {first},", 1.0: f", starting {last},"}.get(fit.at, "")
         return f"{who} {'move' if plural else 'moves'} {percent(fit.amount)} {fit.kind}{along}{ends}"
     if fit.kind in ("larger", "smaller"):
         if len(group.features) > 1:

@@ -39,39 +39,17 @@ MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends a
 
 @dataclass(frozen=True)
 class Narrative:
-    """The description of one answer in parts, each of whole sentences unless stated otherwise.
+    """The description of one answer in parts, each of whole sentences unless stated otherwise; empty where unknown."""
 
-    Attributes
-    ----------
-    conclusion
-        The verdict, and what is doubted.
-    opening
-        The model's prediction, and the target.
-    changes
-        What to raise or lower, when and by how much, largest first; phrases that begin with a verb.
-    rest
-        The remaining changes in one sentence; empty where there are none.
-    unchanged
-        Features and times without a change; empty where there are none.
-    trust
-        Probabilities of the model, and which other models and judges agree.
-    doubts
-        Further warnings; what the verdict rests on is in ``conclusion``.
-    note
-        What readers must know where people are the subject; else empty.
-    brief
-        A summary in one or two sentences.
-    """
-
-    conclusion: Conclusion
-    opening: str
-    changes: tuple[str, ...]
-    rest: str
-    unchanged: str
-    trust: str
-    doubts: tuple[str, ...]
-    note: str
-    brief: str
+    conclusion: Conclusion  # the verdict, and what is doubted
+    opening: str  # the model's prediction, and the target
+    changes: tuple[str, ...]  # what to raise or lower, when and by how much, largest first; they begin with a verb
+    rest: str  # the remaining changes
+    unchanged: str  # features and times without a change
+    trust: str  # probabilities of the model, and which other models and judges agree
+    doubts: tuple[str, ...]  # further warnings; what the verdict rests on is in ``conclusion``
+    note: str  # what readers must know where people are the subject
+    brief: str  # a summary in one or two sentences
 
     def __str__(self) -> str:
         """Return the long form, one part per line; how far it can be trusted comes first."""

@@ -187,7 +187,7 @@ def test_reader_rejects(recorded: Path, file: str, array: np.ndarray, error: typ
 def test_reader_rejects_an_archive(recorded: Path) -> None:
     with (recorded / "X_train.npy").open("wb") as handle:
         np.savez(handle, X=np.zeros((6, 60, 20)))
-    with pytest.raises(FileFormatError, match=r"X_train\.npy is an archive of arrays"):
+    with pytest.raises(FileFormatError, match=r"X_train\.npy holds an archive of arrays"):
         load_catching(path=recorded)
 
 
