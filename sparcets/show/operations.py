@@ -392,9 +392,7 @@ def _course(answer: Explanation, found: Found) -> str:
     stretches, names = found.pieces.stretches, answer.feature_names
     heights = stretches
     if len(found.group.features) > 1:
-        # Of points in a plane, y is the height; in space, it need not be.
-        axes = {split_axis(name)[1].lower() for name in names}
-        heights = tuple(s for s in stretches if split_axis(names[s.feature])[1].lower() == "y" and "z" not in axes)
+        heights = tuple(s for s in stretches if _is_height(names, s.feature))
     elif (place := place_of(answer, stretches[0].feature)) and not place.is_height:
         heights = ()
     ways = set()
@@ -410,7 +408,12 @@ def _coordinate(answer: Explanation, found: Found) -> str:
     """Return who is higher or lower: a group by its height, else one of its coordinates."""
     if len(found.group.features) == 1:
         return found.group.name
-    names = answer.feature_names
-    axis = split_axis(names[found.pieces.stretches[0].feature])[1]
-    in_a_plane = "z" not in {split_axis(name)[1].lower() for name in names}
-    return found.group.name if not axis or (axis.lower() == "y" and in_a_plane) else f"{axis} of {found.group.name}"
+    names, feature = answer.feature_names, found.pieces.stretches[0].feature
+    axis = split_axis(names[feature])[1]
+    return f"{axis} of {found.group.name}" if axis and not _is_height(names, feature) else found.group.name
+
+
+def _is_height(names: Sequence[str], feature: int) -> bool:
+    """Return whether a coordinate is a height: of points in a plane, y is; in space, it need not be."""
+    axes = [split_axis(name)[1].lower() for name in names]
+    return axes[feature] == "y" and "z" not in axes

@@ -248,7 +248,9 @@ def write_report(
     if not len(explanation):
         raise DataError("there is nothing to report: the explanation has no answers. Explain at least one series.")
     measures: list[Measures] = [{}] * len(explanation) if scores is None else measures_of(scores, explanation)
-    page = _page(explanation, measures, scores, title or _title(explanation))
+    targets = [str(name) for name in np.unique(explanation.target_names)]
+    usual = f"{count(len(explanation), 'explanation')}{f' towards {targets[0]}' if len(targets) == 1 else ''}"
+    page = _page(explanation, measures, scores, title or usual)
     final = Path(path)
     with atomic_path(final) as temporary:
         temporary.write_bytes(as_utf8(page))
@@ -288,11 +290,6 @@ def _page(e: Explanation, measures: list[Measures], scores: Scores | None, title
     return "\n".join(parts)
 
 
-def _title(e: Explanation) -> str:
-    targets = [str(name) for name in np.unique(e.target_names)]
-    return f"{count(len(e), 'explanation')}{f' towards {targets[0]}' if len(targets) == 1 else ''}"
-
-
 def _template(name: str) -> str:
     return (files("sparcets.show") / "templates" / name).read_text(encoding="utf-8")
 
@@ -306,9 +303,10 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
     columns = ["answer", "query", *known, "verdict", "predicted", "target", "status", number, "changed, %", "segments"]
     columns += [*(["judges"] if any(votes) else []), "warnings"]
     rows: list[list[Cell]] = []
+    shares = e.share_changed.tolist()
     for i, narrative in enumerate(narratives):
         query, n_segments = int(e.query_index[i]), len(find_segments(e.changed[i : i + 1]))
-        n_warnings, share = len(narrative.conclusion.doubts) + len(narrative.doubts), float(e.share_changed[i])
+        n_warnings, share = len(narrative.conclusion.doubts) + len(narrative.doubts), shares[i]
         agree = sum(votes[i].values()) if votes[i] else -1
         rows.append(
             [

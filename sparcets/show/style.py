@@ -21,13 +21,9 @@ FIXED = "#b0b0b0"
 LOCKED = "#e6e6e6"  # background of immutable features
 # Colour map of falls (blue) and rises (red). Even the smallest change is far from white, which means exactly no change.
 CHANGES = (
-    (0.0, "#053061"),
-    (0.25, "#2b75b5"),
-    (0.5, "#a6cfe4"),
-    (0.5, "#f7bda1"),
-    (0.75, "#cb4942"),
-    (1.0, "#67001f"),
-)
+    (0.0, "#053061"), (0.25, "#2b75b5"), (0.5, "#a6cfe4"),
+    (0.5, "#f7bda1"), (0.75, "#cb4942"), (1.0, "#67001f"),
+)  # fmt: skip
 # Colour map of shares, in one hue; white means 0.
 SHARES = ((0.0, "#fde0b6"), (0.35, "#f0a04b"), (0.7, "#b8560f"), (1.0, "#5c2503"))
 VALUES = "viridis"  # colour map of recorded values

@@ -68,8 +68,7 @@ def narrate(answer: Explanation, *, short: bool = False, measures: Measures | No
     short
         One or two sentences instead of the long form.
     measures
-        The answer's measures from an evaluation, by name, such as ``scores.per_query.iloc[3]``: adds the judges'
-        predictions and the distance to real data.
+        The answer's measures from an evaluation, by name: adds the judges' predictions and the distance to real data.
     """
     narrative = build_narrative(answer, measures=measures)
     return narrative.brief if short else str(narrative)

@@ -37,21 +37,11 @@ Measures = Mapping[str, float]  # an answer's row of Scores.per_query, or the me
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict on one answer.
+    """The verdict on one answer."""
 
-    Attributes
-    ----------
-    verdict
-        With its word, symbol and colour.
-    sentence
-        What it means for this answer; empty where the doubts say all.
-    doubts
-        What is doubted, the most serious first: phrases without a capital letter and a full stop.
-    """
-
-    verdict: Verdict
-    sentence: str
-    doubts: tuple[str, ...] = ()
+    verdict: Verdict  # with its word, symbol and colour
+    sentence: str  # what it means for this answer; empty where the doubts say all
+    doubts: tuple[str, ...] = ()  # the most serious first: phrases without a capital letter and a full stop
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -204,15 +194,7 @@ LARGE_SHARE = 0.5  # of the entries that may change
 
 
 def find_doubts(answer: Explanation, measures: Measures) -> list[str]:
-    """Return warnings about one valid answer, the most serious first; each a sentence without a capital letter.
-
-    Parameters
-    ----------
-    answer
-        An explanation of length 1.
-    measures
-        The answer's measures from an evaluation, by name; may be empty.
-    """
+    """Return warnings about one valid answer, the most serious first; each a sentence without a capital letter."""
     target, share = str(answer.target_names[0]), float(answer.share_changed[0])
     doubts = []
     votes = find_votes(measures)
