@@ -34,12 +34,6 @@ def test_names_units_rate_and_what_may_change_travel_with_a_dataset():
     assert "series of 8 steps and 4 features (2 mutable), classes calm, brisk, wild" in ex.summary()
 
 
-def test_bare_arrays_have_numbered_features_and_everything_may_change():
-    ex = Scripted(sp.wrap(mean_proba)).fit(X, Y)
-    assert ex.info_.feature_names == ("f0", "f1", "f2", "f3") and ex.info_.class_names == ("0", "1", "2")
-    assert ex.info_.units is None and ex.info_.sampling_rate is None and ex.info_.mutable.all()
-
-
 def test_string_labels_name_the_classes_of_a_model_that_only_numbers_them():
     labels = np.array(["ant", "bee", "cat"])[Y]
     for y in (labels, labels.tolist(), labels.astype(object)):
@@ -62,16 +56,6 @@ def test_a_named_model_names_the_classes_and_labels_may_be_either():
         ex = sp.Nearest(named).fit(X, y)
         assert ex.info_.class_names == CLASSES
         assert ex.explain(X[Y != 1], target="brisk").valid.all()
-
-
-def test_statistics_are_those_of_the_training_series_without_padding():
-    series = np.zeros((4, 3, 1), dtype=np.float32)
-    series[:, 0, 0] = [1, 3, 5, 7]
-    series[:, 1:, 0] = 99
-    model = sp.wrap(lambda X: np.stack([X[:, 0, 0] < 4, X[:, 0, 0] >= 4], axis=1).astype(float))
-    info = Scripted(model).fit(series, [0, 0, 1, 1], lengths=[1, 1, 1, 1]).info_
-    assert (info.scaler.center.item(), info.span.item()) == (4.0, 6.0)
-    assert info.scaler.scale.item() == pytest.approx(np.sqrt(5))
 
 
 @pytest.mark.parametrize(

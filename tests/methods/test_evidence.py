@@ -97,19 +97,6 @@ def test_a_method_is_asked_once_per_block_about_finished_answers():
     assert len(ex.asked) == 2 and len(ex.asked_for_curves) == 1, "no curve unless it is requested"
 
 
-def test_the_time_of_the_evidence_counts(monkeypatch, tmp_path):
-    ex = fitted()
-    clock = iter(range(0, 10_000, 10))
-    monkeypatch.setattr("sparcets.methods.base.time.perf_counter", lambda: float(next(clock)))
-    assert ex.explain(X[:7], target=1, out=tmp_path).seconds == 30  # four readings: begin, batch, batch, end
-
-
-def test_methods_without_a_selector_have_no_evidence():
-    e = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y).explain(X, target=1)
-    assert e.families == () and e.support.shape == (len(X), 0) and not e.believed.any()
-    assert set(e.verdict) == {"unchanged", "doubtful"}
-
-
 def test_a_curve_needs_a_method_that_supports_it():
     ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
     with pytest.raises(ConfigError, match=r"Nearest has no models of other kinds for a curve: use sp.Explainer"):

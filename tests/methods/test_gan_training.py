@@ -59,29 +59,6 @@ def test_a_dead_generator_is_started_again_once_from_other_weights(every, caplog
     assert ex.explain(X, target=1).changed.any()
 
 
-def test_without_restarts_a_dead_generator_stays_as_it_is(caplog):
-    ex = Stillborn(1, CONFIG.override("train.restarts=0", "train.check_every=1"))
-    with caplog.at_level(logging.WARNING):
-        ex.fit(X, Y)
-    assert len(ex.built) == 1 and len(ex.history_["generator"]) == 3
-    assert "the generator is dead: it changes nothing at all" in [r.getMessage() for r in caplog.records]
-    assert not ex.explain(X, target=1).changed.any()
-
-
-def test_the_paper_s_preset_never_restarts():
-    for config in (sp.SparceConfig, sp.CounterGanConfig, sp.GanConfig):
-        assert config.paper(target=0).train.restarts == 0 and config().train.restarts == 1
-
-
-def test_a_second_death_is_an_error_that_says_what_to_try():
-    ex = Stillborn(99, CONFIG.override("train.check_every=1"))
-    with pytest.raises(
-        TrainingError, match=r"the generator is dead.*ended the same way. Try a smaller train.lr, a larger"
-    ):
-        ex.fit(X, Y)
-    assert len(ex.built) == 2
-
-
 METHODS = {
     "Sparce": CONFIG,
     "Explainer": sp.ExplainerConfig.tiny().override("train.epochs=1", "train.check_every=100", "believed_by=model"),

@@ -15,7 +15,7 @@ from sparcets.motion import limbs
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.motion.stick_figure import body_figure, find_body
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets.testing.mocks import mean_proba
 
 X, Y = make_series(120)
 GAPS = np.random.default_rng(0).random(X.shape) < 0.15
@@ -26,15 +26,6 @@ CLASSIFIER = sp.wrap(mean_proba, n_classes=3, missing="mean")
 @pytest.fixture(scope="module")
 def answers():
     return sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:12], target=1, sparsity=0.4)
-
-
-def test_without_gaps_the_answers_are_the_same_bits():
-    plain, filling = (
-        sp.Nearest(sp.wrap(mean_proba, n_classes=3, **extra)).fit(X, Y).explain(X[Y != 1], target=1, sparsity=0.3)
-        for extra in ({}, {"missing": "forward"})
-    )
-    assert np.array_equal(plain.counterfactual, filling.counterfactual) and plain.missing is None
-    assert np.array_equal(plain.proba_after, filling.proba_after)
 
 
 def test_a_masked_array_is_one_with_gaps(answers):
@@ -110,41 +101,6 @@ def test_limbs_of_missing_points_do_not_count():
     body = find_body(e[0])
     assert body is not None and np.isfinite(body.frame()).all()
     json.dumps(body_figure(e[0]), allow_nan=False)
-
-
-def test_text_pictures_and_pages_leave_gaps_out(answers, tmp_path):
-    from sparcets.show.interactive import curves_figure, map_figure
-    from sparcets.show.report import write_report
-
-    assert "nan" not in answers.text(0).lower() and not answers.to_frame().isna().any().any()
-    answers.plot(0)
-    for figure in (curves_figure(answers[0]), map_figure(answers[0])):
-        json.dumps(figure, allow_nan=False)
-    write_report(answers, tmp_path / "report.html")
-    assert ">nan" not in (tmp_path / "report.html").read_text(encoding="utf-8").lower()
-
-
-def test_shards_go_on_where_they_stopped(tmp_path, answers):
-    explainer = sp.Nearest(CLASSIFIER).fit(G, Y)
-    queries = G[Y != 1][:12]
-    first = explainer.explain(queries, target=1, sparsity=0.4, out=tmp_path / "out")
-    again = explainer.explain(queries, target=1, sparsity=0.4, out=tmp_path / "out")
-    for e in (first, again, sp.load_explanation(tmp_path / "out")):
-        assert np.array_equal(e.counterfactual, answers.counterfactual, equal_nan=True)
-    explainer.save(tmp_path / "explainer")
-    loaded = sp.load(tmp_path / "explainer", classifier=CLASSIFIER).explain(queries, target=1, sparsity=0.4)
-    assert np.array_equal(loaded.counterfactual, answers.counterfactual, equal_nan=True)
-
-
-def test_evaluation_with_judges_of_every_family():
-    ds = sp.Dataset.from_arrays(G, Y)
-    e = sp.Nearest(CLASSIFIER).fit(ds).explain(ds.X_test, target=1)
-    scores = sp.evaluate(e, ds, classifier=CLASSIFIER)
-    assert scores.summary["transfer"]["mean"] > 0.5
-    for name in ("sparsity", "similarity", "knn_ratio", "lof_ratio", "smoothness"):
-        assert np.isfinite(scores.summary[name]["mean"]), name
-    with pytest.raises(sp.SparcetsError, match="missing='forward'"):
-        sp.evaluate(e, ds, judges={"mine": sp.wrap(MeanModule(), n_classes=3)})
 
 
 def test_lengths_and_gaps_together():

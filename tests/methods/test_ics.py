@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import TargetError
 from sparcets.methods import ics
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -82,55 +81,6 @@ def test_only_open_queries_go_on_and_their_trade_off_doubles(descents):
             assert set(rows) <= set(descents[i - 1][1])
     left_early = set(range(len(QUERIES))) - set(descents[-1][1])
     assert e.valid[sorted(left_early)].all()
-
-
-def test_neighbours_in_the_batch_do_not_matter():
-    ex = fitted()
-    together = ex.explain(QUERIES, target=1)
-    for i in (0, 5):
-        alone = ex.explain(QUERIES[i : i + 1], target=1)
-        np.testing.assert_allclose(alone.counterfactual[0], together.counterfactual[i], atol=1e-5)
-    backwards = ex.explain(QUERIES[::-1], target=1)
-    np.testing.assert_allclose(backwards.counterfactual[::-1], together.counterfactual, atol=1e-5)
-
-
-def test_answers_are_valid_and_dense_as_the_paper_reports():
-    e = fitted(sp.IcsConfig.paper()).explain(QUERIES, target=1)
-    assert e.valid.mean() > 0.9 and e.share_changed.mean() > 0.95
-    assert set(e.status[e.valid].tolist()) == {"refined"}
-
-
-def test_another_seed_starts_elsewhere():
-    first, second = (fitted(sp.IcsConfig.tiny().override(f"seed={s}")).explain(QUERIES, target=1) for s in (0, 1))
-    assert not np.array_equal(first.counterfactual, second.counterfactual)
-
-
-def test_constraints_act_within_the_search():
-    limits = sp.Constraints(immutable=[0, 2, 3], frozen=[(0, 3)])
-    e = fitted().explain(QUERIES, target=1, constraints=limits)
-    assert not e.changed[..., [0, 2, 3]].any() and not e.changed[:, :3].any()
-    assert e.valid.mean() > 0.9  # it found its way through the one feature that is left
-
-
-@pytest.mark.parametrize("target", ["1", 1])
-def test_a_single_target_is_used_by_itself_and_no_other_is_taken(target):
-    ex = fitted(sp.IcsConfig.paper(target=target).override("steps=2", "max_lambdas=1"))
-    assert (ex.explain(QUERIES).target == 1).all()
-    with pytest.raises(TargetError):
-        ex.explain(QUERIES, target=0)
-
-
-def test_large_offsets_keep_their_digits_in_float64(descents):
-    class Shifted(MeanModule):
-        def forward(self, x):
-            return super().forward(x - 1e7)
-
-    far = sp.Ics(sp.wrap(Shifted().double(), n_classes=3), sp.IcsConfig.tiny()).fit(X.astype(np.float64) + 1e7, Y)
-    queries = QUERIES.astype(np.float64) + 1e7
-    assert far.explain(queries, target=1).valid.mean() > 0.9
-    search, rows, *_ = descents[0]
-    shown = search._constrained(search.query, torch.tensor(rows))  # what the classifier sees of the queries themselves
-    np.testing.assert_allclose(shown.numpy() - 1e7, QUERIES, atol=1e-5)
 
 
 def test_the_trade_off_grows_by_a_step_if_there_is_one(descents):

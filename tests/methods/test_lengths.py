@@ -12,10 +12,9 @@ from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
 from sparcets.methods.own.candidates import Prototypes
 from sparcets.methods.own.family import FEATURES, Family
-from sparcets.methods.own.generator import Critic, GatedGenerator, window_mean
-from sparcets.show.report import settings_section
+from sparcets.methods.own.generator import Critic, GatedGenerator
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MaskedMeanModule, MeanModule
+from sparcets.testing.mocks import MaskedMeanModule
 from sparcets.training import losses
 from sparcets.training.generator import Discriminator, Generator
 
@@ -71,26 +70,11 @@ def test_our_critic_computes_the_same_with_and_without_padding():
         torch.testing.assert_close(logits[i : i + 1], critic(x[i : i + 1, :n], target[i : i + 1]), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("divisor", [1, 5, 40])
-def test_windows_do_not_reach_into_the_padding(divisor):
-    x, _ = series()
-    filled = torch.where(x == 0, 1e3, x)
-    whole = window_mean(filled, divisor, LENGTHS)
-    for i, n in enumerate(LENGTHS):
-        torch.testing.assert_close(whole[i : i + 1, :n], window_mean(x[i : i + 1, :n], divisor), atol=1e-3, rtol=0)
-
-
 @pytest.mark.parametrize("term", [losses.similarity, losses.smoothness])
 def test_loss_terms_count_true_steps_only(term):
     x, _ = series()
     for i, n in enumerate(LENGTHS):
         torch.testing.assert_close(term(x, LENGTHS)[i : i + 1], term(x[i : i + 1, :n]))
-
-
-def test_the_sparsity_term_counts_true_steps_only():
-    x, _ = series()
-    for i, n in enumerate(LENGTHS):
-        torch.testing.assert_close(losses.sparsity(x, 3, LENGTHS)[i : i + 1], losses.sparsity(x[i : i + 1, :n], 3))
 
 
 @pytest.mark.parametrize("family", list(FEATURES))
@@ -136,15 +120,6 @@ def test_prototypes_are_resampled_to_the_length_of_the_query():
     assert alone.at_length(STEPS) is alone
 
 
-def test_perturbed_series_keep_the_length_of_their_parents():
-    parents = np.arange(80)
-    noisy = np.where(PADDED == 0, np.float32(50), PADDED)
-    made, again = (surrogate.perturb(Series(given, N), parents, np.random.default_rng(0)) for given in (PADDED, noisy))
-    assert np.array_equal(made, again)
-    outside = np.arange(STEPS) >= N[parents, None]
-    assert not made[outside].any() and np.abs(made).max() < 10
-
-
 def test_a_black_box_and_the_generator_explain_series_of_unequal_length(monkeypatch):
     monkeypatch.setattr(surrogate, "STEPS", 150)
     module = MaskedMeanModule()
@@ -159,18 +134,6 @@ def test_a_black_box_and_the_generator_explain_series_of_unequal_length(monkeypa
         e = sp.Explainer(classifier, config).fit(PADDED, Y, lengths=N).explain(queries, target=1, curve=True)
         assert np.array_equal(e.valid, classifier.predict(e.counterfactual, e.lengths) == 1)
         assert e.valid.mean() > 0.5 and not e.changed[np.arange(STEPS) >= e.lengths[:, None]].any()
-
-
-def test_a_saved_explainer_answers_alike(tmp_path):
-    clf = sp.wrap(MaskedMeanModule(), n_classes=3)
-    config = replace(sp.ExplainerConfig.tiny(), families=("quantiles", "intervals"))
-    ex = sp.Explainer(clf, config).fit(PADDED, Y, lengths=N)
-    ex.save(tmp_path)
-    queries = [one[:n] for one, n in zip(X[Y != 1][:4], N[Y != 1][:4], strict=True)]
-    e, again = (one.explain(queries, target=1) for one in (ex, sp.load(tmp_path, clf)))
-    assert np.array_equal(e.counterfactual, again.counterfactual) and e.believed.any()
-    with pytest.raises(sp.SparcetsError, match=r"Explainer was fitted on series of unequal length.*pass lengths="):
-        sp.load(tmp_path, clf).explain(X[:2], target=1)
 
 
 def nearest():
@@ -193,13 +156,6 @@ def test_memory_maps_iterators_and_folders_take_series_of_unequal_length(tmp_pat
         ex.explain(mapped, target=1, out=tmp_path / "other")
     with pytest.raises(sp.SparcetsError, match="fitted on series of unequal length"):
         ex.explain(iter([X[rows]]), target=1)
-
-
-def test_a_folder_of_other_lengths_is_not_continued(tmp_path):
-    ex, queries = nearest(), np.zeros((2, STEPS, WIDTH), dtype=np.float32)
-    ex.explain(queries, target=1, lengths=[15, 15], out=tmp_path)
-    with pytest.raises(sp.SparcetsError, match="to series of other lengths"):
-        ex.explain(queries, target=1, lengths=[15, 16], out=tmp_path)
 
 
 def test_the_users_projection_is_given_series_without_padding():
@@ -227,21 +183,6 @@ def test_constraints_that_freeze_a_short_series_leave_it_without_an_answer():
     assert e.status[0] == "not_found" and not e.changed[0].any() and e.valid[1] and not e.changed[1, :6].any()
 
 
-def test_a_data_set_and_a_report_of_series_of_unequal_length(tmp_path):
-    ds = sp.Dataset.from_arrays([x[:n] for x, n in zip(X, N, strict=True)], Y)
-    assert ds.X_train.shape[1:] == (STEPS, WIDTH) and sorted([*ds.lengths_train, *ds.lengths_test]) == sorted(N)
-    clf = sp.wrap(MaskedMeanModule(), n_classes=3)
-    ex = sp.Nearest(clf).fit(ds)
-    assert "series of up to 20 steps" in ex.summary()
-    e = ex.explain(ds.X_test, target=1, lengths=ds.lengths_test)
-    scores = sp.evaluate(e, ds, classifier=clf, judges={"same": clf})
-    assert scores.summary["transfer"]["mean"] == scores.summary["valid"]["mean"]
-    assert "up to 20 steps" in settings_section(e)
-    e.save(tmp_path / "e.npz")
-    again = sp.load_explanation(tmp_path / "e.npz")
-    assert again.info.unequal and np.array_equal(again.lengths, e.lengths) and again.text(0) == e.text(0)
-
-
 LONGER = [make_series(6, n_steps=n, seed=1)[0][1] for n in (12, 20, 31)]  # of class 0; the fit has 20 steps at most
 QUICKLY = {
     "Explainer": {"families": ("intervals",), "proposals": "search"},
@@ -266,15 +207,3 @@ def test_queries_longer_than_all_training_series(method):
     assert np.array_equal(shorter.counterfactual, e.counterfactual[:2, :STEPS]) and ex.info_.n_steps == STEPS
     if method in ("Explainer", "Ics"):
         assert e.valid.all() and np.array_equal(ex.classifier.predict(e.counterfactual, e.lengths), [1, 1, 1])
-
-
-def test_a_model_that_is_given_padding_alone_takes_no_longer_series():
-    clf = sp.wrap(MeanModule(), n_classes=3)
-    with pytest.raises(
-        sp.SparcetsError, match=r"at most 20 steps, series 2 has 31\. Cut or resample it; longer ones are"
-    ):
-        sp.Nearest(clf).fit(PADDED, Y, lengths=N).explain(LONGER, target=1)
-    trained = sp.TorchClassifier("fcn", replace(sp.ClassifierConfig.tiny(), epochs=1)).fit(PADDED, Y, lengths=N)
-    assert trained.predict_proba(LONGER).shape == (3, 3)
-    with pytest.raises(sp.SparcetsError, match="and not with out="):
-        nearest().explain(iter(LONGER), target=1)

@@ -12,14 +12,12 @@ import sparcets as sp
 from sparcets.core.errors import ModelOutputError
 from sparcets.core.evidence import PLAUSIBILITY, Evidence
 from sparcets.core.info import ModelCheck
-from sparcets.methods.evidence import review
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
 
 X, Y = make_series(120)
 NEW, NEW_Y = make_series(90, seed=5)
 NAMES = np.array(["a", "b", "c"])
-RANDOM = np.random.default_rng(0)
 
 
 class Believing(Scripted):
@@ -111,16 +109,6 @@ def test_the_series_that_a_model_was_not_trained_on_decide():
     fit_quietly(sp.wrap(learnt_by_heart), ds.X_train, ds.y_train)
     with pytest.warns(sp.ModelWarning, match="not better than chance: .* of 48 series that it was not trained on"):
         sp.Nearest(sp.wrap(learnt_by_heart)).fit(ds)
-
-
-def test_the_validation_part_of_a_classifier_of_ours_decides_where_there_are_no_test_series(tmp_path):
-    clf = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, Y, progress=False)
-    rows = clf.validation_rows(X, None)
-    assert rows is not None and 10 <= len(rows) < 60
-    ex = fit_quietly(clf, X, Y, method=sp.Nearest)
-    assert f"of the labels of {len(rows)} series that it was not trained on" in ex.summary()
-    assert clf.validation_rows(NEW, None) is None  # other series than those that it was fitted on
-    assert "90 training series" in fit_quietly(clf, NEW, NEW_Y, method=sp.Nearest).summary()
 
 
 def test_few_series_are_enough_where_a_model_is_right_and_more_are_compared_where_it_is_not():
@@ -285,16 +273,6 @@ def test_predict_that_disagrees_with_predict_proba_is_told_and_not_believed():
     assert set(ex.explain(X[Y == 0][:3], target="b").verdict) == {"believed"}
 
 
-def test_estimators_and_batches_of_a_fixed_size_are_asked_again_too():
-    from sklearn.linear_model import LogisticRegression
-
-    flat = LogisticRegression(max_iter=500).fit(X.reshape(len(X), -1), NAMES[Y])
-    ex = fit_quietly(sp.wrap(flat, layout="flat", batch=(8, 16)), X, NAMES[Y], method=sp.Nearest)
-    e = ex.explain(NEW[:9], target="b")
-    assert e.valid.all() and not any(e.reason)
-    assert review(ex, NEW[:3], e.counterfactual[:3], "b").valid.all()
-
-
 # Time and features exchanged: in the model's layout, or in the array.
 
 
@@ -332,27 +310,8 @@ def test_an_array_that_is_transposed_is_named_beside_the_layout_and_tried_on_the
         sp.Nearest(sp.wrap(lambda given: strict(given)[:, 0], task="regression")).fit(Z.swapaxes(1, 2), 1.0 * (y == 0))
 
 
-def test_a_model_of_tables_for_an_array_that_is_transposed():
-    from sklearn.linear_model import LogisticRegression
-
-    Z, y = walks()
-    flat = LogisticRegression(max_iter=2000).fit(Z.reshape(len(Z), -1), y)
-    with pytest.warns(sp.ModelWarning) as said:
-        sp.Nearest(sp.wrap(flat, layout="flat")).fit(Z.swapaxes(1, 2), y)
-    told = " ".join(str(one.message) for one in said)
-    assert "not better than chance" in told and "exchanged it agrees with 100 % of the labels" in told
-
-
 def test_a_layout_that_hides_a_transposed_array_is_noticed():
     Z, y = walks()
     with pytest.warns(sp.ModelWarning, match=r"X may be \(batch, features, time\)"):
         sp.Nearest(sp.wrap(strict, layout="bft")).fit(Z.swapaxes(1, 2), y)
     fit_quietly(sp.wrap(lambda given: strict(given.swapaxes(1, 2)), layout="bft"), Z, y, method=sp.Nearest)
-
-
-def test_a_fitted_classifier_names_an_array_that_is_transposed():
-    clf = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, Y, progress=False)
-    with pytest.raises(
-        sp.SparcetsError, match=r"4 features, X has 20. It seems to be \(batch, features, time\): pass X"
-    ):
-        clf.predict(X.swapaxes(1, 2))

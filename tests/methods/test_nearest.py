@@ -1,14 +1,11 @@
 """Nearest against its definition: by hand on tiny series, and against the plain loop it stands for."""
 
-import re
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sparcets as sp
-from sparcets.core.errors import DataError
 from sparcets.testing.mocks import mean_proba
 
 
@@ -68,14 +65,6 @@ def test_a_neighbour_that_fails_once_it_is_constrained_gives_way_to_the_next():
     assert e.counterfactual.tolist() == [[[9, 0]]] and e.valid.all() and e.status.tolist() == ["neighbour"]
 
 
-def test_no_more_candidates_are_tried_than_the_config_allows():
-    X = single_steps([-5, -9], [-1, 2], [9, 0.5])
-    ex, only = nearest(X, [0, 1, 1], candidates=1), sp.Constraints(immutable=["f1"])
-    e = ex.explain(single_steps([-1, 0]), target=1, constraints=only)
-    assert e.status.tolist() == ["not_found"] and not e.changed.any()
-    assert e.reason[0] == "the constraints undo every change that the 1 nearest 1 series propose"
-
-
 def test_what_was_not_found_is_the_best_attempt_within_the_constraints():
     X = single_steps([-5, 0], [-1, 9], [1, 4], [0, 6])
     limits = sp.Constraints(ranges={"f1": (-10, 0.5)})
@@ -91,15 +80,6 @@ def test_what_was_not_found_is_the_best_attempt_within_the_constraints():
         "none of the 2 nearest 1 series convinces the classifier within the constraints (ranges)"
     )
     assert f"(ranges): p(1) reached {p:.2f}" in e.reason[0]
-
-
-def test_missing_answers_are_not_found_and_do_not_repeat_one_that_was():
-    X = single_steps([-1], [1], [2])
-    e = nearest(X, [0, 1, 1]).explain(single_steps([-1]), target=1, n=4)
-    assert e.counterfactual.ravel().tolist() == [1, 2, -1, -1]  # nearest first
-    assert e.status.tolist() == ["neighbour", "neighbour", "not_found", "not_found"]
-    assert e.valid.tolist() == [True, True, False, False]
-    assert e.reason[2] == "only 2 different answers among the 2 nearest 1 series"
 
 
 def test_the_reason_names_the_share_that_a_cap_on_the_entries_leaves_out():
@@ -128,22 +108,6 @@ def test_the_share_named_in_the_reason_is_enough_for_the_confidence():
         e = ex.explain(query, target=1, sparsity=0.5, confidence=confidence)
         assert f"the nearest needs {percent} % of the entries" in e.reason[0]
         assert ex.explain(query, target=1, sparsity=percent / 100, confidence=confidence).valid.all()
-
-
-@settings(deadline=None, max_examples=25)
-@given(seed=st.integers(0, 10**6), share=st.floats(0.01, 0.4))
-def test_the_share_named_in_the_reason_is_enough(seed, share):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(0, 1, (20, 5, 3))
-    y = mean_proba(X, 2).argmax(1)
-    ex = nearest(X, y, model=lambda a: mean_proba(a, 2)) if len(set(y.tolist())) == 2 else None
-    if ex is None:
-        return
-    e = ex.explain(X, sparsity=share)
-    for i in np.flatnonzero(e.status == "not_found"):
-        percent = float(re.search(r"needs ([\d.]+) % of the entries", e.reason[i]).group(1))
-        assert percent / 100 > share
-        assert ex.explain(X[i : i + 1], target=e.target[i], sparsity=percent / 100).valid.all()
 
 
 def test_series_of_unequal_length_are_compared_over_the_steps_both_have():
@@ -194,19 +158,6 @@ def test_it_is_the_plain_loop(seed):
         np.testing.assert_array_equal(e.counterfactual[i], expected)
 
 
-@settings(deadline=None, max_examples=25)
-@given(seed=st.integers(0, 10**6))
-def test_the_batch_size_does_not_matter_though_many_neighbours_are_equally_near(seed):
-    X = np.random.default_rng(seed).integers(-1, 2, (24, 5, 3)) * np.array([1, 3, 1000.0])
-    y = mean_proba(X, 2).argmax(1)
-    if len(set(y.tolist())) < 2:
-        return
-    answers = [nearest(X, y, model=lambda a: mean_proba(a, 2), batch_size=size).explain(X, n=2) for size in (1, 7, 256)]
-    for other in answers[1:]:
-        np.testing.assert_array_equal(other.counterfactual, answers[0].counterfactual)
-        np.testing.assert_array_equal(other.status, answers[0].status)
-
-
 def test_a_class_that_is_never_predicted_right_is_not_found_and_the_others_are(caplog):
     X = single_steps([-2], [-1], [1], [2])
     ex = nearest(X, [0, 0, 1, 2], model=lambda X: np.c_[sign_of_sum(X), np.zeros(len(X))])
@@ -214,19 +165,6 @@ def test_a_class_that_is_never_predicted_right_is_not_found_and_the_others_are(c
     e = ex.explain(single_steps([-1], [-1]), target=[1, 2])
     assert e.status.tolist() == ["neighbour", "not_found"]
     assert e.reason[1] == "no training series is both labelled and predicted 2" and not e.changed[1].any()
-
-
-def test_a_model_that_agrees_with_no_label_is_an_error():
-    with pytest.raises(DataError, match=r"predicts none of the 2 training series as it is labelled.*same order"):
-        nearest(single_steps([-1], [1]), [1, 0])
-
-
-@pytest.mark.parametrize(("stored", "given_type"), [(np.float32, np.float64), (np.float64, np.float32)])
-def test_answers_have_the_type_of_the_query_whatever_that_of_the_training_series(stored, given_type):
-    X = single_steps([-1.1], [1.1], [3.3]).astype(stored)
-    e = nearest(X, [0, 1, 1]).explain(single_steps([-1]).astype(given_type), target=1)
-    assert e.counterfactual.dtype == given_type
-    assert e.counterfactual.item() == given_type(stored(1.1))
 
 
 def test_the_training_series_are_kept_as_a_copy():

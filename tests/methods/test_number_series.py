@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.core.errors import DataError, NonFiniteError
+from sparcets.core.errors import NonFiniteError
 from sparcets.methods.own import explainer as method
 from sparcets.methods.own import grid
 from sparcets.methods.own import grid as long_fit
@@ -74,15 +74,6 @@ def test_padding_and_gaps_stay_and_do_not_count(fitted):
     np.testing.assert_array_equal(e.valid, e.prediction[:, 0] >= GOAL.value)
 
 
-def test_a_list_of_series_is_the_same_question(fitted):
-    listed = [WITH_GAPS[i, : LENGTHS[i]] for i in LOW[:2]]
-    one = fitted.explain(listed, target=GOAL, progress=False)
-    other = fitted.explain(WITH_GAPS[LOW[:2]], target=GOAL, lengths=LENGTHS[LOW[:2]], progress=False)
-    np.testing.assert_array_equal(one.counterfactual, other.counterfactual)
-    with pytest.raises(DataError, match="so it needs to know how long these are"):
-        fitted.explain(WITH_GAPS[LOW[:2]], target=GOAL)
-
-
 def test_saved_and_streamed(fitted, tmp_path):
     asked = {"target": sp.Change(0.2), "lengths": LENGTHS[LOW[:2]], "progress": False}
     e = fitted.explain(WITH_GAPS[LOW[:2]], **asked)
@@ -100,29 +91,6 @@ def test_without_a_rule_gaps_are_refused_with_their_place():
         sp.Nearest(model).fit(WITH_GAPS, NUMBERS, lengths=LENGTHS)
     with pytest.raises(NonFiniteError, match="series 0"):
         model.predict(WITH_GAPS, LENGTHS)
-
-
-def test_evaluate_judges_such_series():
-    fitted = METHODS["black box"]().fit(WITH_GAPS, NUMBERS, lengths=LENGTHS)
-    ds = sp.Dataset.from_rows(
-        WITH_GAPS, NUMBERS, train=np.arange(12, N), test=np.arange(12), lengths=LENGTHS, task="regression"
-    )
-    e = fitted.explain(ds, target=GOAL)
-    judges = sp.find_judges(ds, fitted.classifier, families=["neural", "statistics"], progress=False)
-    scores = sp.evaluate(e, ds, classifier=fitted.classifier, judges=judges, progress=False)
-    assert scores.summary["direction"]["mean"] > 0.7 and scores.judges["statistics"] > 0.3
-
-
-def test_lengths_and_gaps_of_a_classifier():
-    y = (np.median(NUMBERS) < NUMBERS).astype(int)
-    net = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny().override("missing=forward"))
-    net.fit(WITH_GAPS, y, lengths=LENGTHS, progress=False)
-    e = (
-        sp.Explainer(net, TINY)
-        .fit(WITH_GAPS, y, lengths=LENGTHS, progress=False)
-        .explain(WITH_GAPS[LOW[:3]], 1, lengths=LENGTHS[LOW[:3]], progress=False)
-    )
-    assert e.valid.all() and np.isfinite(e.support).all() and e.believed.all()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.core.errors import CapabilityError, ConfigError, LabelError, ShapeError, StorageError, TargetError
+from sparcets.core.errors import ConfigError, LabelError, ShapeError, StorageError, TargetError
 from sparcets.testing.data import make_series
 
 N = 90
@@ -116,24 +116,6 @@ def test_a_number_that_misses_the_target_is_told_with_digits_that_show_it(fitted
         assert "classifier" not in e.reason[i]  # it is none
 
 
-def test_constraints_hold_and_n_answers_differ(fitted, low, goal):
-    frozen = sp.Constraints(immutable=[3])
-    e = fitted.explain(low[:2], target=sp.AtLeast(goal), n=2, constraints=frozen)
-    assert not e.changed[:, :, 3].any()
-    assert e.query_index.tolist() == [0, 0, 1, 1]
-    assert e.valid.all()
-    assert (e.counterfactual[0] != e.counterfactual[1]).any()
-
-
-def test_saved_explainer_gives_the_same_answers(fitted, low, goal, tmp_path):
-    fitted.save(tmp_path)
-    again = sp.load(tmp_path, fitted.classifier)
-    before, after = (one.explain(low, target=sp.AtLeast(goal)) for one in (fitted, again))
-    np.testing.assert_array_equal(before.counterfactual, after.counterfactual)
-    with pytest.raises(LabelError, match="predicts classes"):
-        sp.load(tmp_path, sp.wrap(lambda X: np.full((len(X), 2), 0.5)))
-
-
 def test_saved_explanation_and_shards(nearest, low, goal, tmp_path):
     e = nearest.explain(low, target=sp.AtLeast(goal))
     e.save(tmp_path / "run.npz")
@@ -182,13 +164,6 @@ def test_ics_follows_the_gradient_of_a_module(data, low):
     e = ex.explain(low[:2], target=sp.AtLeast(0.4))
     np.testing.assert_array_equal(e.valid, e.prediction[:, 0] >= 0.4)
     assert e.valid.all()
-
-
-@pytest.mark.parametrize("kind", [sp.Sparce, sp.Gan, sp.CounterGan])
-def test_the_gans_refuse(kind, data):
-    X, _ = data
-    with pytest.raises(CapabilityError, match=f"{kind.__name__} explains classifiers, but Level predicts numbers"):
-        kind(sp.wrap(Level(), task="regression")).fit(X, level(X))
 
 
 def test_wrong_questions_and_labels(nearest, data, low):

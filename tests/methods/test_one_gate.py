@@ -101,14 +101,6 @@ def test_a_folder_checks_each_block_once(method, source, tmp_path, fitted, check
     assert checked["check_lengths"] <= 1 and checked["check_labels"] == 0
 
 
-@pytest.mark.parametrize("source", ["batches", "series"])
-@pytest.mark.parametrize("method", list(EXPLAINERS))
-def test_an_iterator_into_memory_checks_each_block_once(method, source, tmp_path, fitted, checked):
-    fitted[method].explain(SOURCES[source](tmp_path), target=1)
-    assert checked["series"] == len(QUERIES), "a series was checked twice"
-    assert checked["check_target"] == 1  # all fit into one block of batch_size queries
-
-
 def test_lengths_are_checked_once_too(checked):
     lengths = np.full(len(X), 8)
     explainer = build("nearest").fit(X, Y, lengths=lengths)

@@ -9,22 +9,10 @@ from sklearn.base import clone
 
 import sparcets as sp
 from sparcets.core.errors import ConfigError, NotFittedError
-from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
 X, y = make_series(60)
-
-
-@pytest.mark.parametrize("name", list(EXPLAINERS))
-def test_a_clone_is_unfitted_and_explains_the_same_model_with_the_same_settings(name: str) -> None:
-    method: Any = EXPLAINERS.load(name)
-    clf = sp.wrap(mean_proba)
-    ex = method(clf, method.config_class.tiny())
-    again = clone(ex)
-    assert type(again) is method and again is not ex and again.info_ is None
-    assert again.classifier is clf and again.config == ex.config
-    assert all(again.get_params()[name] is value for name, value in ex.get_params().items() if name != "domain_losses")
 
 
 def test_a_clone_of_a_fitted_explainer_is_unfitted_and_answers_alike_after_its_own_fit() -> None:

@@ -10,7 +10,6 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import DataError, ShapeError, StorageError
 from sparcets.io import explanations as shards
-from sparcets.show.drawing import title_of
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -45,21 +44,6 @@ def test_they_go_through_slices_files_and_the_table(ex: Any, tmp_path: Path) -> 
     assert "trial 2" in e._repr_html_()
 
 
-def test_without_names_nothing_is_said_of_them(ex: Any, tmp_path: Path) -> None:
-    e = ex.explain(QUERIES, target=1)
-    e.save(tmp_path / "run.npz")
-    assert sp.load_explanation(tmp_path / "run.npz").ids is None and e.subjects is None
-    assert "id" not in e.to_frame() and title_of(e[0]).startswith("0 → 1")
-
-
-def test_titles_name_the_query(ex: Any) -> None:
-    named = ex.explain(QUERIES, target=1, ids=["x" * 99, *IDS[1:]], subjects=PEOPLE)
-    assert title_of(named[4]).startswith("trial 4, subject 1:   0 → 1")
-    assert title_of(named[0]).startswith("x" * 39 + "…, subject 0:")
-    assert title_of(ex.explain(QUERIES, target=1, subjects=PEOPLE)[4]).startswith("query 4, subject 1:   0 → 1")
-    assert "trial 4" in named.plot(4).get_suptitle()
-
-
 def test_a_dataset_brings_its_test_series_and_their_names() -> None:
     ids = [f"r{i}" for i in range(60)]
     ds = sp.Dataset.from_arrays(X, Y, ids=ids, subjects=np.arange(60) // 6)
@@ -84,11 +68,6 @@ def test_they_are_written_into_shards(ex: Any, tmp_path: Path, source: Any) -> N
     np.testing.assert_array_equal(again.subjects, e.subjects)
     with pytest.raises(StorageError, match="holds answers to queries of other ids or subjects"):
         ex.explain(source(), target=1, n=2, ids=IDS[::-1], out=tmp_path)
-
-
-def test_any_class_but_one(ex: Any) -> None:
-    e = ex.explain(QUERIES, target=sp.Not("0"), ids=IDS)
-    assert e.ids.tolist() == IDS == [IDS[q] for q in e.query_index]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,8 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, DataError, ShapeError, StorageError, UnknownNameError
-from sparcets.evaluation.families import FamilyJudge
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.export import export_generator
-from sparcets.methods.own import explainer, grid
-from sparcets.methods.own import grid as long_fit
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.losses import LossTerm
@@ -119,17 +116,6 @@ def nearest():
     return sp.Nearest(sp.wrap(Function())).fit(X, Y, side=SIDE)
 
 
-def test_slices_files_and_tables(nearest, tmp_path):
-    e = nearest.explain(X[:6], 1, side=some(slice(6)))
-    assert e[2].side["age"].tolist() == AGE[[2]].tolist()
-    assert np.array_equal(e[e.valid].side["ward"], WARD[:6][e.valid])
-    e.save(tmp_path / "run.npz")
-    again = sp.load_explanation(tmp_path / "run.npz")
-    for name, values in SIDE.items():
-        assert np.array_equal(again.side[name], values[:6]) and again.side[name].dtype == values.dtype
-    assert again.to_frame().equals(e.to_frame()) and again.text(0) == e.text(0) and again.info.side is None
-
-
 @pytest.mark.parametrize("form", ["array", "memory map", "iterator"])
 def test_folders_of_shards(nearest, tmp_path, monkeypatch, form):
     monkeypatch.setattr("sparcets.methods.stream.queries_per_shard", lambda *sizes: 4)
@@ -168,12 +154,6 @@ def test_what_is_wrong_is_said(nearest, lazily):
     with pytest.raises(DataError, match="Nearest was fitted without side inputs"):
         explain(plain, side=some(slice(4)))
     assert nearest.fit(X, Y, side=SIDE).info_.side is not None and plain.fit(X, Y).info_.side is None
-
-
-def test_a_fit_without_forgets_those_of_the_fit_before():
-    clf = sp.wrap(lambda x, age=0.0: mean_proba(x + np.reshape(age, (-1, 1, 1)) * 0))
-    ex = sp.Nearest(clf).fit(X, Y, side={"age": AGE})
-    assert ex.fit(X, Y).explain(X[:2], 1).side is None and ex.classifier.side is None
 
 
 def test_constraints_concern_the_series_alone(nearest):
@@ -258,31 +238,3 @@ def test_a_data_set_carries_them():
         ex.explain(ds, side=ds.side_test)
     with pytest.raises(ShapeError, match=r"side\['age'\] must have 36 rows"):
         sp.Dataset.from_arrays(X, Y, side={"age": AGE[:5]})
-
-
-def test_judges_are_told_them_where_the_data_are(monkeypatch):
-    # The class is the side input, and the series say nothing.
-    noise = np.random.default_rng(0).normal(size=(60, 6, 2)).astype(np.float32)
-    flag = np.arange(60) % 2
-    clf = sp.wrap(lambda x, flag: np.eye(2)[(flag + x[:, :, 0].mean(1) > 0.5).astype(int)])
-    ds = sp.Dataset.from_arrays(noise, flag, side={"flag": flag})
-    e = sp.Nearest(clf).fit(ds).explain(ds)
-    monkeypatch.setattr(
-        "sparcets.evaluation.evaluate.find_judges",
-        lambda data, *_, **__: {"trees": FamilyJudge("statistics").fit(data)},
-    )
-    scores = sp.evaluate(e, ds, classifier=clf)
-    assert scores.judges["trees"] > 0.9 and not any("series alone" in note for note in scores.notes)
-    assert scores.summary["sparsity"]["mean"] == e[e.valid].share_changed.mean()
-
-
-def test_long_series_are_asked_about_with_their_own(monkeypatch):
-    monkeypatch.setattr(explainer, "LONGEST", 16)
-    monkeypatch.setattr(grid, "MAX_POINTS", 16)
-    monkeypatch.setattr(long_fit, "SURROGATE_STEPS", 10)
-    rows = np.repeat(X, 4, axis=1)
-    model = Function()
-    ex = quick("sparcets", sp.wrap(model)).fit(rows, Y, side=SIDE, progress=False)
-    e = ex.explain(rows[:2], 1, side=some(slice(2)))
-    assert e.query.shape == (2, 32, 4) and ex._model.long is not None
-    assert set(model.seen) <= set(zip(AGE.tolist(), WARD.tolist(), strict=True))

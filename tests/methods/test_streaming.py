@@ -1,11 +1,7 @@
 """explain(out=folder): the same answers in shards, in constant memory, and after a kill it goes on where it was."""
 
-import os
 import resource
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -175,17 +171,6 @@ def test_another_call_is_refused_and_leaves_the_folder_as_it_was(tmp_path):
         assert len(sp.load_explanation(tmp_path)) == len(QUERIES)  # still finished
 
 
-def test_answers_of_two_classifiers_are_never_mixed(tmp_path):
-    fitted().explain(QUERIES[:17], target=1, out=tmp_path)
-    (tmp_path / "shard-000000.npz").unlink()
-    before = files(tmp_path)
-    for queries in (QUERIES[:17], QUERIES):
-        with pytest.raises(StorageError, match="another classifier"):
-            fitted(MeanModule(sharpness=2.0)).explain(queries, target=1, out=tmp_path)
-        assert files(tmp_path) == before
-    assert_same(fitted().explain(QUERIES, target=1, out=tmp_path), fitted().explain(QUERIES, target=1))
-
-
 def test_queries_that_are_refused_leave_no_folder_behind(tmp_path):
     with pytest.raises(FeatureMismatchError):
         fitted().explain(as_map(tmp_path)[:, :, :3], target=1, out=tmp_path / "out")
@@ -262,42 +247,6 @@ def test_memory_does_not_grow_with_the_queries(tmp_path, monkeypatch):
     assert e.valid.all() and len(e) == 6000
     half = len(seen) // 2
     assert max(seen[half:]) - max(seen[:half]) < 12e6  # of 48 MB of queries and as many answers
-
-
-KILLED = """
-import sys, time
-import numpy as np
-import sparcets as sp
-from sparcets.io import explanations as shards
-from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule
-X, Y = make_series(60)
-shards.MAX_SHARD_BYTES = X[0].size * 8 * 7
-def slowly():
-    for i, x in enumerate(X[Y != 1]):
-        if i == 17:
-            time.sleep(600)  # until it is killed, after two shards
-        yield x
-ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3), sp.NearestConfig()).fit(X, Y)
-ex.explain(slowly(), target=1, out=sys.argv[1])
-"""
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="kills a process")
-def test_a_killed_process_leaves_whole_shards_and_another_goes_on(tmp_path):
-    worker = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], env={**os.environ, "OMP_NUM_THREADS": "1"})
-    try:
-        while len(files(tmp_path)) < 2 and worker.poll() is None:
-            time.sleep(0.01)
-        worker.send_signal(signal.SIGKILL)
-    finally:
-        worker.kill()
-        worker.wait()
-    before = files(tmp_path)
-    assert len(before) == 2
-    e = fitted().explain(QUERIES, target=1, out=tmp_path)
-    assert_same(e, fitted().explain(QUERIES, target=1))
-    assert {name: files(tmp_path)[name] for name in before} == before
 
 
 def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):

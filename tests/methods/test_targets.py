@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError, TargetError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
@@ -64,14 +63,6 @@ def test_any_class_but_one_in_shards_and_streams(explainers: dict[str, Any], tmp
         np.testing.assert_array_equal(np.asarray(e.counterfactual), whole.counterfactual)
     with pytest.raises(sp.SparcetsError):  # another question in the same folder
         ex.explain(X[:20], target=sp.Not("calm"), out=tmp_path)
-
-
-def test_not_an_unknown_class(explainers: dict[str, Any]) -> None:
-    with pytest.raises(TargetError, match=r"no target class 'brsk'.*brisk"):
-        explainers["Nearest"].explain(X, target=sp.Not("brsk"))
-    single = sp.Ics(sp.wrap(MeanModule(), class_names=NAMES), sp.IcsConfig.paper(target="calm")).fit(X, Y)
-    with pytest.raises(TargetError, match="fitted for the target 'calm' alone, so it cannot choose"):
-        single.explain(X, target=sp.Not("wild"))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -138,9 +129,3 @@ def test_a_query_below_the_confidence_is_explained() -> None:
     assert ((e.status == "unchanged") == (p >= level)).all()
     refused = ex.explain(X[Y == 0][:6], target="wild", confidence=1 - 1e-12)
     assert (refused.status == "not_found").all() and all(refused.reason)
-
-
-@pytest.mark.parametrize("bad", [0, 1, 1.5, -0.1, "0.9", True])
-def test_a_confidence_is_a_probability(explainers: dict[str, Any], bad: Any) -> None:
-    with pytest.raises(ConfigError, match="confidence must be a probability between 0 and 1"):
-        explainers["Nearest"].explain(X, target=0, confidence=bad)
