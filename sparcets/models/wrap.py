@@ -46,7 +46,7 @@ from sparcets.models.interface import (
     own_names,
 )
 from sparcets.models.outputs import as_rows, log_probabilities, model_failed, no_distribution, parse_output, pick
-from sparcets.training.convolutional import blank_padding
+from sparcets.training.networks import blank_padding
 
 Task = Literal["classification", "regression"]
 

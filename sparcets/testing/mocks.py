@@ -15,7 +15,7 @@ from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request
 from sparcets.models.base import Classifier
-from sparcets.training.convolutional import mean_over_time
+from sparcets.training.networks import mean_over_time
 
 
 class MeanModule(nn.Module):

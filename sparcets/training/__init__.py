@@ -9,12 +9,12 @@ from sparcets.core.registry import Registry
 ARCHITECTURES = Registry(
     "architecture",
     {
-        "bilstm": "sparcets.training.recurrent:BiLstm",
-        "bigru": "sparcets.training.recurrent:BiGru",
-        "fcn": "sparcets.training.convolutional:Fcn",
-        "resnet": "sparcets.training.convolutional:ResNet",
-        "tcn": "sparcets.training.convolutional:Tcn",
-        "transformer": "sparcets.training.transformer:Transformer",
+        "bilstm": "sparcets.training.architectures:BiLstm",
+        "bigru": "sparcets.training.architectures:BiGru",
+        "fcn": "sparcets.training.architectures:Fcn",
+        "resnet": "sparcets.training.architectures:ResNet",
+        "tcn": "sparcets.training.architectures:Tcn",
+        "transformer": "sparcets.training.architectures:Transformer",
     },
     about={
         "bilstm": "bidirectional LSTM, read at the last step (the paper's)",

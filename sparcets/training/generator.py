@@ -6,8 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.training.convolutional import CausalStack, last_step, reversed_in_time
-from sparcets.training.recurrent import Recurrent
+from sparcets.training.architectures import CausalStack, Recurrent
+from sparcets.training.networks import last_step, reversed_in_time
 
 
 class SparsityLayer(nn.Module):

@@ -15,7 +15,7 @@ from torch import Tensor
 from sparcets.core.errors import ConfigError
 from sparcets.core.settings import LossWeights
 from sparcets.motion.skeleton import CATCHING_ARMS, Limb, coordinates
-from sparcets.training.convolutional import blank_padding
+from sparcets.training.networks import blank_padding, true_steps
 
 REPORTED = ("generator", "discriminator", "valid", "changed")  # values that a step reports besides the terms
 EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier in the classification term; the others share the rest
@@ -39,15 +39,13 @@ def classification(log_proba: Tensor, target: Tensor) -> Tensor:
 
 def similarity(delta: Tensor, lengths: Tensor | None = None) -> Tensor:
     """‖δ‖₁ / (T·F)."""
-    if lengths is None:
-        return delta.abs().mean((1, 2))
-    return delta.abs().sum((1, 2)) / (lengths * delta.shape[2])
+    size = delta.abs()
+    return size.mean((1, 2)) if lengths is None else size.sum((1, 2)) / (lengths * delta.shape[2])
 
 
 def count_changed(delta: Tensor, n_mutable: int, lengths: Tensor | None = None) -> Tensor:
     """‖δ‖₀ / (T·F_mutable): the share of mutable entries that changed. It has no gradient."""
-    T = delta.shape[1] if lengths is None else lengths
-    return (delta != 0).sum((1, 2), dtype=torch.float32) / (T * n_mutable)
+    return (delta != 0).sum((1, 2), dtype=torch.float32) / (true_steps(delta, lengths) * n_mutable)
 
 
 def sparsity(delta: Tensor, n_mutable: int, lengths: Tensor | None = None) -> Tensor:
@@ -58,17 +56,16 @@ def sparsity(delta: Tensor, n_mutable: int, lengths: Tensor | None = None) -> Te
     in the paper's code it trains nothing.
     """
     size = delta.abs()
-    smooth = (size / (size + SOFTNESS)).sum((1, 2)) / ((delta.shape[1] if lengths is None else lengths) * n_mutable)
+    smooth = (size / (size + SOFTNESS)).sum((1, 2)) / (true_steps(delta, lengths) * n_mutable)
     return smooth + (count_changed(delta, n_mutable, lengths) - smooth).detach()
 
 
 def smoothness(delta: Tensor, lengths: Tensor | None = None) -> Tensor:
     """Σ_t ‖δ_t − δ_{t−1}‖₂ / (T·F), with 0 before the first step (the paper's "jerk")."""
-    T, n_features = delta.shape[1:]
     steps = torch.diff(delta, dim=1, prepend=torch.zeros_like(delta[:, :1]))  # (B, T, F)
     # No step leads from the end into the padding.
     length: Tensor = torch.linalg.vector_norm(blank_padding(steps, lengths), dim=2)  # (B, T)
-    return length.sum(1) / ((T if lengths is None else lengths) * n_features)
+    return length.sum(1) / (true_steps(delta, lengths) * delta.shape[2])
 
 
 def discriminator(real: Tensor, fake: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The size of a network, compared with its stored weights before it is built."""
+"""What networks share: padding and gaps, which are asked about here; sizes, compared before a network is built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,74 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor, nn
 
-from sparcets.training.convolutional import inside
+
+def inside(lengths: Tensor | None, x: Tensor) -> Tensor | None:
+    """Return which steps belong to each series, (batch, time, 1), or None where nothing is padded."""
+    if lengths is None:
+        return None
+    steps = torch.arange(x.shape[1], device=x.device)
+    return (steps[None] < lengths.to(x.device)[:, None])[..., None]  # (B, T, 1)
+
+
+def blank_padding(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """Set what lies beyond each series' length to zero."""
+    mask = inside(lengths, x)
+    if mask is None:
+        return x
+    mask = mask.reshape(*mask.shape, *[1] * (x.ndim - mask.ndim))
+    return x.masked_fill(~mask, 0.0)  # not x * mask: 0 times infinity is NaN
+
+
+def mean_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Average over the steps of each series: (batch, time, hidden) to (batch, hidden)."""
+    mask = inside(lengths, h)
+    if mask is None:
+        return h.mean(1)
+    return h.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)
+
+
+def spread_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return the standard deviation over the steps of each series: (batch, time, hidden) to (batch, hidden)."""
+    apart = h - mean_over_time(h, lengths)[:, None]
+    return mean_over_time(apart.square(), lengths).sqrt()
+
+
+def pool_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return mean and largest state over the steps of each series, (batch, features, 2 * channels).
+
+    States (batch, time, features, channels) are 0 where there is padding.
+    """
+    mask = inside(lengths, h)
+    if mask is None or lengths is None:
+        return torch.cat([h.mean(1), h.amax(1)], dim=2)
+    largest = h.masked_fill(~mask[..., None], -torch.inf).amax(1)
+    return torch.cat([h.sum(1) / lengths[:, None, None], largest], dim=2)
+
+
+def reversed_in_time(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return series (batch, time, hidden) backwards, each from its own end; padding stays where it is."""
+    if lengths is None:
+        return h.flip(1)
+    steps = torch.arange(h.shape[1], device=h.device)[None]  # (1, T)
+    end = lengths.to(h.device)[:, None]
+    return h.gather(1, torch.where(steps < end, end - 1 - steps, steps)[..., None].expand_as(h))
+
+
+def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:
+    """Take the last step of each series: (batch, time, hidden) to (batch, hidden)."""
+    if lengths is None:
+        return h[:, -1]
+    return h[torch.arange(len(h), device=h.device), lengths.to(h.device) - 1]
+
+
+def true_steps(x: Tensor, lengths: Tensor | None) -> Tensor | int:
+    """Return the number of steps of each series (batch,), or that of all if nothing is padded."""
+    return x.shape[1] if lengths is None else lengths
+
+
+def lengths_of(lengths: Tensor | None, rows: Tensor) -> Tensor | None:
+    """Return the lengths of some series, or None if nothing is padded."""
+    return None if lengths is None else lengths[rows]
 
 
 def check_sizes(hidden: int, layers: int, shapes: Collection[Sequence[int]]) -> None:

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.info import Scaler
-from sparcets.training.convolutional import blank_padding, inside
-from sparcets.training.networks import fill_gaps
+from sparcets.training.networks import blank_padding, fill_gaps, inside
 
 FAR = 1e6  # standard deviations
 
@@ -66,8 +65,7 @@ class Projection(nn.Module):
         Beyond the true ``lengths`` (batch,) of padded series, nothing changes.
         """
         delta = torch.where(self.editable_entries(query), delta, 0.0)
-        if lengths is not None:
-            delta = blank_padding(delta, lengths)
+        delta = blank_padding(delta, lengths)
         if self.gaps:
             query = fill_gaps(query, lengths=lengths, otherwise=0.0)
         if self.has_ranges:
@@ -77,7 +75,7 @@ class Projection(nn.Module):
             wrong = ((self.sign > 0) & (delta < 0)) | ((self.sign < 0) & (delta > 0))
             delta = torch.where(wrong, 0.0, delta)
         if len(self.limited):
-            delta = self._limit_steps(query, delta, None if lengths is None else inside(lengths, query))
+            delta = self._limit_steps(query, delta, inside(lengths, query))
         for members in self.groups():
             of_group = delta.index_select(2, members)
             together = (of_group != 0).all(-1, keepdim=True)

@@ -9,11 +9,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.training import losses
-from sparcets.training.convolutional import blank_padding, spread_over_time
 from sparcets.training.cuda import graph_adam, run_on_streams
 from sparcets.training.loop import Batch
 from sparcets.training.losses import LossInputs, Objective
-from sparcets.training.networks import fill_gaps
+from sparcets.training.networks import blank_padding, fill_gaps, lengths_of, spread_over_time
 from sparcets.training.projection import Projection
 
 
@@ -59,7 +58,7 @@ class ClassifierStep:
         self.optimiser = graph_adam(network, x.device, lr=lr)
 
     def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
-        x, lengths = self.x[rows], None if self.lengths is None else self.lengths[rows]
+        x, lengths = self.x[rows], lengths_of(self.lengths, rows)
         if noise > 0:  # otherwise no random numbers are drawn
             size = noise * spread_over_time(x, lengths)[:, None]  # relative to each series: small signals survive
             x = x + size * blank_padding(torch.randn_like(x), lengths)
@@ -178,8 +177,8 @@ class GanStep:
     def update(self, batch: Batch) -> Tensor:
         """Train both networks on one batch; return the values of ``names``, detached (names,)."""
         query, real = self.x[batch["query"]], self.x[batch["real"]]
-        lengths = None if self.lengths is None else self.lengths[batch["query"]]
-        real_lengths = None if self.lengths is None else self.lengths[batch["real"]]
+        lengths = lengths_of(self.lengths, batch["query"])
+        real_lengths = lengths_of(self.lengths, batch["real"])
         target = batch["target"]
         class_condition = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
@@ -198,7 +197,7 @@ class GanStep:
 
         def backward_discriminator() -> Tensor:
             self.optimisers["discriminator"].zero_grad(set_to_none=True)
-            both = None if lengths is None or real_lengths is None else torch.cat([real_lengths, lengths])
+            both = lengths_of(self.lengths, torch.cat([batch["real"], batch["query"]]))
             fake = self.filled(counterfactual.detach(), lengths)
             loss = self._discriminator_loss(real, fake, class_condition, both)
             loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
@@ -221,8 +220,7 @@ class GanStep:
 
     def _residual(self, query: Tensor, class_condition: Tensor, lengths: Tensor | None) -> Tensor:
         """Return the generator's residuals (batch, time, features)."""
-        known = () if lengths is None else (lengths,)
-        residual: Tensor = self.generator(query, class_condition, *known)
+        residual: Tensor = self.generator(query, class_condition, lengths)
         return residual
 
     def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
@@ -244,12 +242,11 @@ class GanStep:
         """Return the counterfactuals with the outputs of classifier and discriminator."""
         raw = counterfactual * self.scale + self.center  # with gaps, which the classifier fills in its own way
         objective, unused = self.objective, raw.new_empty(0)
-        known = () if lengths is None else (lengths,)
         log_proba, logit = run_on_streams(
             [
-                lambda: self.log_proba(raw, *known) if objective.needs_classifier else unused,
+                lambda: self.log_proba(raw, lengths) if objective.needs_classifier else unused,
                 lambda: (
-                    self.discriminator(self.filled(counterfactual, lengths), class_condition, *known)
+                    self.discriminator(self.filled(counterfactual, lengths), class_condition, lengths)
                     if objective.needs_discriminator
                     else unused
                 ),
@@ -269,9 +266,8 @@ class GanStep:
     def _discriminator_loss(
         self, real: Tensor, fake: Tensor, class_condition: Tensor, lengths: Tensor | None
     ) -> Tensor:
-        known = () if lengths is None else (lengths,)
         logits = self.discriminator(
-            torch.cat([real, fake]), torch.cat([class_condition, class_condition]), *known
+            torch.cat([real, fake]), torch.cat([class_condition, class_condition]), lengths
         )  # one pass for both
         return self.objective.discriminator_loss(*logits.chunk(2))
 

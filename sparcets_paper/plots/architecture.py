@@ -65,7 +65,7 @@ def plot_architecture(
     Examples
     --------
     >>> from sparcets.training.generator import Discriminator
-    >>> from sparcets.training.recurrent import BiLstm
+    >>> from sparcets.training.architectures import BiLstm
     >>> network = Discriminator(n_features=12, n_targets=1, backbone="lstm", hidden=16, layers=1)
     >>> figure = plot_architecture(network, network, BiLstm(12, 4, hidden=32, layers=2, dropout=0.2), n_steps=100)
     >>> "query\n100 × 12" in [text.get_text() for text in figure.axes[0].texts]
@@ -92,7 +92,7 @@ def plot_architecture(
 def layer_lines(network: Any) -> list[str]:
     """Return the layers of a network, one line per run of layers of one kind.
 
-    >>> from sparcets.training.recurrent import BiLstm
+    >>> from sparcets.training.architectures import BiLstm
     >>> layer_lines(BiLstm(50, 2, hidden=32, layers=2, dropout=0.2))
     ['bi-LSTM, 2 layers, 50 → 2×32', 'dense, 64 → 2']
     """
@@ -108,7 +108,7 @@ def layer_lines(network: Any) -> list[str]:
 def count_parameters(network: Any) -> str:
     """Return the number of a network's parameters with three significant digits.
 
-    >>> from sparcets.training.recurrent import BiLstm
+    >>> from sparcets.training.architectures import BiLstm
     >>> count_parameters(BiLstm(50, 2, hidden=32, layers=2, dropout=0.2))
     '46.7 k parameters'
     """

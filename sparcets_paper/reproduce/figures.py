@@ -296,7 +296,7 @@ def _figure2(stored: StoredRuns) -> Figure:
 
     from sparcets.core.settings import ClassifierConfig, SparceConfig
     from sparcets.training.generator import Discriminator, Generator
-    from sparcets.training.recurrent import BiLstm
+    from sparcets.training.architectures import BiLstm
     from sparcets_paper.plots.architecture import plot_architecture
 
     data = stored.dataset("catching")

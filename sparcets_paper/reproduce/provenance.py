@@ -31,8 +31,7 @@ DECIDING = {
     "sparcets/methods": "adversarial base goal ics request",
     "sparcets/models": "network",
     "sparcets/motion": "catching limbs oracle simulator skeleton",
-    "sparcets/training": "convolutional cuda device fused fused_lstm generator loop losses networks projection "
-    "recurrent steps",
+    "sparcets/training": "architectures cuda device fused_lstm generator loop losses networks projection steps",
     "sparcets_paper/benchmark": "cell embedding properties",
 }
 

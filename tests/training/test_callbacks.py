@@ -14,7 +14,6 @@ from sparcets.training.loop import (
     LOST_CHECKS,
     DivergenceCheck,
     EarlyStopping,
-    History,
     KeepBest,
     Progress,
     TensorBoard,
@@ -79,31 +78,11 @@ def test_keep_best_puts_back_the_first_weights_where_nothing_ever_improved():
     assert network.weight.item() == before
 
 
-def test_history_keeps_every_value_under_its_name():
-    history = History()
-    history.on_epoch_end(0, {"a": 1.0, "b": 2.0})
-    history.on_epoch_end(1, {"a": 3.0})
-    assert history.values == {"a": [1.0, 3.0], "b": [2.0]}
-
-
 def test_a_history_with_holes_survives_json():
     plain = history_to_plain({"a": [1.0, math.nan, math.inf], "b": []})
     assert plain == {"a": [1.0, None, None], "b": []}
     again = history_from_plain(plain)
     assert again["b"] == [] and again["a"][0] == 1.0 and all(math.isnan(v) for v in again["a"][1:])
-
-
-def test_progress_moves_on_by_one_epoch_and_names_the_values():
-    class Bar:
-        def __init__(self):
-            self.calls = []
-
-        def advance(self, steps=1, note=""):
-            self.calls.append((steps, note))
-
-    bar = Bar()
-    Progress(bar).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
-    assert bar.calls == [(1, "loss 0.123  accuracy 1")]
 
 
 def test_among_equals_a_better_tie_value_counts() -> None:
@@ -156,3 +135,16 @@ def test_a_folder_that_tensorboard_cannot_write_is_an_error_in_words(tmp_path, m
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match=r"cannot write .*tensorboard.*Choose another path"):
         TensorBoard(tmp_path / "file" / "tensorboard")
+
+
+def test_progress_moves_on_by_one_epoch_and_names_the_values():
+    class Bar:
+        def __init__(self):
+            self.calls = []
+
+        def advance(self, steps=1, note=""):
+            self.calls.append((steps, note))
+
+    bar = Bar()
+    Progress(bar).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
+    assert bar.calls == [(1, "loss 0.123  accuracy 1")]

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sparcets.training import fused, recurrent
+from sparcets.training import architectures as recurrent
+from sparcets.training import device as fused
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -78,10 +79,10 @@ def fake_gpu(monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(fused, "find_spec", lambda name: True)
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
         monkeypatch.setitem(sys.modules, "sparcets.training.fused_lstm", SimpleNamespace(probe=probe))
-        fused.available.cache_clear()
+        fused.has_triton.cache_clear()
 
     yield pretend
-    fused.available.cache_clear()
+    fused.has_triton.cache_clear()
 
 
 def test_kernels_that_cannot_be_compiled_are_not_used(fake_gpu, caplog: pytest.LogCaptureFixture) -> None:
@@ -90,16 +91,16 @@ def test_kernels_that_cannot_be_compiled_are_not_used(fake_gpu, caplog: pytest.L
 
     fake_gpu((9, 0), no_compiler)
     for _ in range(3):
-        assert not fused.available(torch.device("cuda", 7))
+        assert not fused.has_triton(torch.device("cuda", 7))
     (record,) = caplog.records  # logged once
     assert record.getMessage().endswith(": Failed to find C compiler.")
 
 
 def test_an_old_gpu_cannot_multiply_bfloat16(fake_gpu) -> None:
     fake_gpu((7, 5), lambda device: None)
-    assert not fused.available(torch.device("cuda", 7))
+    assert not fused.has_triton(torch.device("cuda", 7))
     fake_gpu((8, 0), lambda device: None)
-    assert fused.available(torch.device("cuda", 7))
+    assert fused.has_triton(torch.device("cuda", 7))
 
 
 @pytest.mark.parametrize(("training", "hidden"), [(True, 256), (False, 256), (True, 8)])
@@ -107,7 +108,7 @@ def test_only_wide_layers_in_training_use_the_kernels(
     training: bool, hidden: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     devices = []
-    monkeypatch.setattr(fused, "available", lambda device: devices.append(device))
+    monkeypatch.setattr(recurrent, "has_triton", lambda device: devices.append(device))
     network = recurrent.Recurrent(3, hidden, 1, 0.0, nn.LSTM).train(training)
     network(torch.zeros(2, 4, 3))
     assert bool(devices) == (training and hidden == 256)

@@ -1,9 +1,9 @@
-"""Generators: which features they change, and which inputs and gradients reach them."""
+"""Generators and discriminators: which features are changed, and which inputs and gradients reach them."""
 
 import pytest
 import torch
 
-from sparcets.training.generator import EMBEDDING, Generator
+from sparcets.training.generator import EMBEDDING, Discriminator, Generator, SparsityLayer, build_backbone
 
 B, T, F = 4, 9, 5
 HEADS, BACKBONES = ["sparse", "residual", "series"], ["lstm", "gru", "tcn"]
@@ -53,13 +53,6 @@ def test_immutable_features_get_an_exact_zero_and_the_head_has_no_outputs_for_th
     assert linear.out_features == len(mutable)
 
 
-def test_immutable_features_are_inputs_though_they_are_not_changed():
-    built, x = generator("residual", mutable=(1,)), torch.randn(B, T, F)
-    other = x.clone()
-    other[..., 0] += 1
-    assert not torch.equal(built(x, targets(1)), built(other, targets(1)))
-
-
 @each_head
 @each_backbone
 def test_residuals_depend_on_the_query_and_on_its_own_target(head, backbone):
@@ -96,3 +89,66 @@ def test_gradients_reach_every_parameter_of_the_generator(head, backbone):
     built = generator(head, backbone, layers=2).train()
     built(torch.randn(B, T, F), torch.tensor([0, 1, 2, 0])).square().sum().backward()
     assert [n for n, p in built.named_parameters() if p.grad is None or not (p.grad != 0).any()] == []
+
+
+# Discriminators: one logit from the series and the class it claims.
+
+
+def discriminator(backbone="lstm", n_targets=3):
+    return Discriminator(n_features=F, n_targets=n_targets, backbone=backbone, hidden=6, layers=1)
+
+
+@pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
+def test_the_logit_depends_on_the_claimed_class_and_on_every_series(backbone):
+    built, x = discriminator(backbone), torch.randn(B, T, F)
+    logits = built(x, targets(0))
+    assert logits.shape == (B,)
+    assert not torch.allclose(logits, built(x, targets(2)))
+    moved = x.clone()
+    moved[:, 2, 1] += 1
+    assert (logits != built(moved, targets(0))).all()
+
+
+def test_with_a_single_class_the_claim_does_not_matter():
+    built, x = discriminator(n_targets=1), torch.randn(B, T, F)
+    assert torch.equal(built(x, targets(0)), built(x, targets(7)))
+    assert len(list(built.parameters())) == len(list(discriminator(n_targets=2).parameters())) - 1
+
+
+# Parts of both.
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru", "tcn"])
+def test_every_step_of_a_backbone_depends_on_past_and_future(kind):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        built = build_backbone(kind, 5, 6, 1, 0.0).eval()
+        x = torch.randn(1, 9, 5, requires_grad=True)
+    states = built(x)
+    assert states.shape == (1, 9, 12)
+    states[0, 4].sum().backward()
+    assert (x.grad[0] != 0).any(1).all()
+
+
+def layer():
+    """Return a layer with δ_pos = (h0, h1 − 1) and δ_neg = (−h0 − 1, 1)."""
+    result = SparsityLayer(2, 2)
+    with torch.no_grad():
+        result.positive.weight.copy_(torch.eye(2))
+        result.positive.bias.copy_(torch.tensor([0.0, -1.0]))
+        result.negative.weight.copy_(torch.tensor([[-1.0, 0.0], [0.0, 0.0]]))
+        result.negative.bias.copy_(torch.tensor([-1.0, 1.0]))
+    return result
+
+
+def test_by_hand_on_two_series_of_three_steps():
+    h = torch.tensor([[[2.0, 0.0], [0.5, 3.0], [-0.5, 2.0]], [[-3.0, 1.0], [0.0, 1.5], [-1.0, 5.0]]])
+    #   relu(h0) - relu(-h0 - 1)    relu(h1 - 1) - 1
+    expected = [[[2.0, -1.0], [0.5, 1.0], [0.0, 0.0]], [[-2.0, -1.0], [0.0, -0.5], [0.0, 3.0]]]
+    assert layer()(h).tolist() == expected
+
+
+def test_a_silent_pair_takes_no_gradient():
+    built = layer()
+    built(torch.tensor([[[-0.5, 5.0]]]))[..., 0].sum().backward()  # h0 in the dead zone between the two
+    assert (built.positive.weight.grad == 0).all() and (built.negative.weight.grad == 0).all()

@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 import torch
 
-from sparcets.training.loop import Callback, EarlyStopping, History, shuffled, train
+from sparcets.training.loop import Callback, History, shuffled, train
 
 CPU = torch.device("cpu")
 
@@ -77,21 +77,6 @@ def test_it_ends_after_the_epoch_in_which_a_callback_asks_to_stop():
             self.stop = epoch == 1
 
     assert len(epochs_of(run(Notes(), epochs=50, callbacks=[Second()]))) == 2
-
-
-def test_early_stopping_ends_patience_epochs_after_the_best():
-    losses = [3.0, 2.0, 2.5, 2.4, 2.3, 1.0, 0.5]
-    stopping = EarlyStopping("validation_loss", patience=3)
-    step = run(Notes(losses), epochs=50, callbacks=[stopping])
-    assert len(epochs_of(step)) == 5  # best is epoch 1; the 1.0 of epoch 5 is never reached
-    assert (stopping.best, stopping.best_epoch) == (2.0, 1)
-
-
-def test_validation_values_stand_in_the_history_by_name():
-    history = History()
-    run(Notes([0.5, 0.25]), epochs=2, callbacks=[history])
-    assert history.values["validation_loss"] == [0.5, 0.25]
-    assert set(history.values) == {"mean_row", "draw", "validation_loss"}
 
 
 def test_checks_come_every_few_steps_with_the_means_since_the_last():

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from sparcets.core.errors import ConfigError
+from sparcets.core.errors import ConfigError, UnknownNameError
 from sparcets.core.settings import LossWeights
+from sparcets.motion.catching import FEATURES
 from sparcets.training import losses
-from sparcets.training.losses import EXPLAINED_WEIGHT, LossInputs, LossTerm, Objective
+from sparcets.training.losses import CATCHING_ARMS, EXPLAINED_WEIGHT, LossInputs, LossTerm, Objective, limb_lengths
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])  # (2, 3, 2)
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
@@ -17,11 +18,6 @@ NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "
 
 def close(value, expected):
     torch.testing.assert_close(value, torch.tensor(expected))
-
-
-def test_adversarial_is_minus_log_of_the_discriminator():
-    logits = torch.tensor([0.0, math.log(3)])  # D = 1/2 and 3/4
-    close(losses.adversarial(logits), [math.log(2), math.log(4 / 3)])
 
 
 def test_adversarial_stays_finite_where_the_discriminator_is_sure():
@@ -35,10 +31,6 @@ def test_classification_is_the_cross_entropy_with_the_target():
     close(losses.classification(proba.log(), torch.tensor([1, 0])), [-math.log(0.3), -math.log(0.9)])
 
 
-def test_similarity_is_l1_over_steps_and_features():
-    close(losses.similarity(DELTA), [4 / 6, 7 / 6])
-
-
 @pytest.mark.parametrize("count", [losses.count_changed, losses.sparsity])
 def test_sparsity_is_the_exact_count_over_steps_and_mutable_features(count):
     close(count(DELTA, 2), [3 / 6, 2 / 6])
@@ -49,11 +41,6 @@ def test_sparsity_is_the_exact_count_over_steps_and_mutable_features(count):
 
 def test_smoothness_counts_the_step_from_nothing_to_the_first_residual():
     close(losses.smoothness(DELTA), [(math.sqrt(2) + math.sqrt(10) + 2) / 6, 5 / 6])
-
-
-def test_discriminator_halves_both_parts():
-    real, fake = torch.tensor([math.log(3)]), torch.tensor([-math.log(4)])  # D = 3/4 of the real, 1/5 of the fake
-    close(losses.discriminator(real, fake), [0.5 * (math.log(4 / 3) + math.log(5 / 4))])
 
 
 def test_no_change_costs_nothing_and_has_finite_gradients():
@@ -83,17 +70,6 @@ def test_sparsity_pushes_small_changes_most():
     losses.sparsity(delta, 3).sum().backward()
     small, middle, large = delta.grad[0, 0].abs().tolist()
     assert small > middle > large > 0
-
-
-def test_the_plain_count_has_no_gradient():
-    assert not losses.count_changed(DELTA.clone().requires_grad_(True), 2).requires_grad
-
-
-def test_the_hinge_loss_by_hand():
-    logits = torch.tensor([-2.0, 0.5, 3.0])
-    close(losses.hinge_adversarial(logits), [2.0, -0.5, -3.0])
-    # Real beyond 1 and fake below -1 cost nothing.
-    close(losses.hinge_discriminator(logits, logits.flip(0)), [3.0 + 4.0, 0.5 + 1.5, 0.0 + 0.0])
 
 
 def test_the_hinge_loss_has_no_gradient_beyond_its_margin():
@@ -131,13 +107,6 @@ def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
     assert of.names == ("adversarial", "classification", "similarity", "sparsity", "smoothness")
     torch.testing.assert_close(values, torch.tensor(expected))
     torch.testing.assert_close(total, torch.tensor(sum((i + 1) * v for i, v in enumerate(expected))))
-
-
-def test_a_weight_of_0_leaves_the_term_out():
-    of = objective(similarity=1)
-    assert of.names == ("similarity",)
-    assert not of.needs_classifier and not of.needs_discriminator
-    assert objective(classification=1).needs_classifier and objective(adversarial=1).needs_discriminator
 
 
 def test_generator_and_discriminator_play_for_the_same_loss():
@@ -201,11 +170,6 @@ def test_a_taken_name_is_an_error(name, message):
         objective(similarity=1, domain_losses={name: LossTerm(1.0, lambda q, c: c.sum((1, 2)))})
 
 
-def test_what_is_no_term_is_an_error():
-    with pytest.raises(ConfigError, match=r"the term 'mine' must be a LossTerm\(weight, function\), got function"):
-        objective(similarity=1, domain_losses={"mine": lambda q, c: c})
-
-
 @pytest.mark.parametrize(
     ("function", "came"), [(lambda q, c: c.mean(), r"shape \(\)"), (lambda q, c: c.sum(2), r"shape \(2, 3\)")]
 )
@@ -213,3 +177,35 @@ def test_a_term_that_gives_no_value_per_query_is_an_error(function, came):
     of = objective(similarity=1, domain_losses={"mine": LossTerm(1.0, function)})
     with pytest.raises(ConfigError, match=rf"'mine' must return one value per query, a tensor of 2, got {came}"):
         of(candidate())
+
+
+def test_limb_lengths_by_hand():
+    term = limb_lengths(["A_x", "A_y", "B_x", "B_y", "C_x", "C_y"], [("A", "B"), ("B", "C")])
+    query = torch.tensor([[[0.0, 0, 3, 4, 3, 5], [0.0, 0, 0, 2, 0, 2]]])  # lengths 5 and 1, then 2 and 0
+    other = torch.tensor([[[0.0, 0, 6, 8, 6, 9], [0.0, 0, 0, 2, 0, 2]]])  # lengths 10 and 1, then the same
+    torch.testing.assert_close(term(query, other), torch.tensor([5 / 4]))
+    assert term(query, query + 7).item() == pytest.approx(0, abs=1e-6)  # a body that moves as a whole keeps its limbs
+
+
+def test_limb_lengths_know_the_arms_of_the_catching_data():
+    term = limb_lengths(FEATURES, CATCHING_ARMS)
+    query = torch.randn(2, 5, len(FEATURES), generator=torch.Generator().manual_seed(0))
+    moved = query.clone().requires_grad_(True)
+    bent = torch.zeros_like(query)
+    bent[..., FEATURES.index("LeftWrist_x")] = 1.0
+    term(query, moved + bent).sum().backward()
+    touched = {FEATURES[f] for f in (moved.grad != 0).any(0).any(0).nonzero().ravel().tolist()}
+    assert touched == {"LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y"}
+    still = query.clone().requires_grad_(True)
+    term(query, still).sum().backward()
+    assert torch.isfinite(still.grad).all()
+
+
+def test_an_unknown_point_is_an_error_that_suggests():
+    with pytest.raises(UnknownNameError, match=r"no point 'LeftElbo'. Did you mean 'LeftElbow'\?"):
+        limb_lengths(FEATURES, [("LeftElbo", "LeftWrist")])
+
+
+def test_what_is_no_term_is_an_error():
+    with pytest.raises(ConfigError, match=r"the term 'mine' must be a LossTerm\(weight, function\), got function"):
+        objective(similarity=1, domain_losses={"mine": lambda q, c: c})

@@ -90,15 +90,6 @@ def test_a_generator_for_a_class_without_series_is_refused() -> None:
         sp.Sparce(sp.wrap(First(3), n_classes=3), config).fit(X, y, progress=False)
 
 
-def test_a_data_set_may_lack_a_class_that_is_named() -> None:
-    X, y = series((12, 12, 0), 8, 3)
-    ds = sp.Dataset.from_arrays(X, y, class_names=["a", "b", "c"])
-    clf = sp.TorchClassifier("fcn", replace(sp.ClassifierConfig.tiny(), epochs=2)).fit(ds, progress=False)
-    assert clf.class_names == ("a", "b", "c") and clf.predict_proba(ds.X_test).shape[1] == 3
-    e = sp.Nearest(clf).fit(ds).explain(ds.X_test, target="c")
-    assert (e.status == "not_found").all() and "c" in e.reason[0]
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_constant_and_whole_channels(method: str) -> None:
     """Constant, nearly constant, constant in one class, 0 or 1, and whole numbers."""

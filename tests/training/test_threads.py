@@ -27,12 +27,6 @@ def test_small_work_runs_on_one_thread(two_threads, n_entries, expected):
     assert torch.get_num_threads() == 2
 
 
-def test_threads_are_given_back_after_an_error(two_threads):
-    with pytest.raises(RuntimeError), threads_for(1):
-        raise RuntimeError
-    assert torch.get_num_threads() == 2
-
-
 def test_a_thread_that_starts_during_a_block_of_another_does_not_keep_its_number(two_threads):
     with ThreadPoolExecutor(1) as other:
         with threads_for(1):

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
 from sparcets.core.settings import ExplainerConfig
-from sparcets.training import fused
-from sparcets.training.convolutional import blank_padding, inside
+from sparcets.training.device import has_triton
 from sparcets.training.generator import SparsityLayer, build_backbone
+from sparcets.training.networks import blank_padding, inside, pool_over_time
 
 KERNEL = 5
 DILATIONS = (1, 2, 4, 8)  # of the blocks in turn; the pooled states see all steps
@@ -54,9 +54,9 @@ class Mixer(nn.Module):
 
             return mix(self, series, condition)
         h = _along_time(self.first, series)
-        h = blank_states(h + self.feature_embedding.to(h.dtype), lengths)
+        h = blank_padding(h + self.feature_embedding.to(h.dtype), lengths)
         for block in self.blocks:
-            h = blank_states(block(h, condition, lengths), lengths)
+            h = blank_padding(block(h, condition, lengths), lengths)
         return h
 
     def _can_fuse(self, series: Tensor) -> bool:
@@ -66,7 +66,7 @@ class Mixer(nn.Module):
             not torch.is_grad_enabled()
             and (torch.is_autocast_enabled(kind) and torch.get_autocast_dtype(kind) == torch.bfloat16)
             and (channels >= 16 and channels & (channels - 1) == 0)
-            and fused.available(series.device)
+            and has_triton(series.device)
         )
 
 
@@ -96,23 +96,6 @@ class MixerBlock(nn.Module):
         update = _add_linear(update.flatten(2), summary, self.scatter).reshape(h.shape)
         update += pooled[:, None]  # in place: memory traffic dominates the run time
         return _add_linear(h, F.relu_(update), self.out)
-
-
-def pool_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Return mean and largest state over the steps of each series (batch, features, 2 * channels)."""
-    if lengths is None:
-        return torch.cat([h.mean(1), h.amax(1)], dim=2)
-    largest = h.masked_fill(~_mask(h, lengths), -torch.inf).amax(1)
-    return torch.cat([h.sum(1) / lengths[:, None, None], largest], dim=2)  # states are 0 where there is padding
-
-
-def blank_states(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Set states (batch, time, features, channels) beyond the lengths to zero."""
-    return h if lengths is None else h.masked_fill(~_mask(h, lengths), 0.0)
-
-
-def _mask(h: Tensor, lengths: Tensor) -> Tensor:
-    return (torch.arange(h.shape[1], device=h.device) < lengths[:, None])[..., None, None]  # (B, T, 1, 1)
 
 
 def _add_linear(base: Tensor, x: Tensor, layer: nn.Linear) -> Tensor:
@@ -151,7 +134,7 @@ class PerStep(nn.Module):
         steps = series.transpose(1, 2).flatten(2)  # (B, T, S * F)
         h = self.backbone(torch.cat([steps, condition[:, None].expand(B, T, -1)], dim=2), lengths)
         entries: Tensor = self.entries(h).reshape(B, T, -1, self.channels)
-        return blank_states(entries, lengths)
+        return blank_padding(entries, lengths)
 
 
 EMBEDDING = 8  # size of the embedding of the target class

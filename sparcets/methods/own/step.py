@@ -13,10 +13,10 @@ from torch import Tensor
 
 from sparcets.methods.own.ensemble import Member
 from sparcets.methods.own.generator import Critic, GatedGenerator
-from sparcets.training.convolutional import spread_over_time
 from sparcets.training.cuda import run_on_streams
 from sparcets.training.loop import Callback
 from sparcets.training.losses import LossInputs, Objective
+from sparcets.training.networks import spread_over_time
 from sparcets.training.projection import Projection
 from sparcets.training.steps import GanStep
 
@@ -132,8 +132,7 @@ class ExplainerStep(GanStep):
         return [explained, *(others[(first + i) % len(others)] for i in range(ASKED))]
 
     def _member_log_proba(self, member: Member, raw: Tensor, lengths: Tensor | None) -> Tensor:
-        known = () if lengths is None else (lengths,)
-        return member(self._augmented(raw, lengths), *known).float()
+        return member(self._augmented(raw, lengths), lengths).float()
 
     def _augmented(self, raw: Tensor, lengths: Tensor | None) -> Tensor:
         """Return series (batch, time, features) with a random shift in time and noise, drawn anew for each member.

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from sparcets.methods.own import generator
 from sparcets.methods.own.generator import Mixer
-from sparcets.training import fused
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -70,7 +70,7 @@ def test_the_kernels_are_as_exact_as_plain_bfloat16(shape, monkeypatch: pytest.M
             mixer.first.register_forward_hook(lambda *args: calls.append(args))  # the kernels do not call the layers
             ours = mixer(series, condition)
             assert not calls
-            monkeypatch.setattr(fused, "available", lambda device: False)
+            monkeypatch.setattr(generator, "has_triton", lambda device: False)
             plain = mixer(series, condition)
     assert calls and ours.dtype == plain.dtype
     assert relative_error(ours, truth) <= 1.1 * relative_error(plain, truth) + 1e-6
@@ -87,7 +87,7 @@ def test_the_kernels_apply_on_a_gpu_in_bfloat16_without_gradients(
     # The layers are not run: some virtual machines announce bfloat16 instructions that they do not have, and the
     # process ends there. The library computes in bfloat16 on a GPU only.
     mixer, series, _ = build(*SHAPES[0])
-    monkeypatch.setattr(fused, "available", lambda device: available)
+    monkeypatch.setattr(generator, "has_triton", lambda device: available)
     with torch.set_grad_enabled(gradients), torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
         assert mixer._can_fuse(series) == fuses
 

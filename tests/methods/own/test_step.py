@@ -35,7 +35,7 @@ class RecordingObjective(Objective):
 
 def member(sharpness=10.0):
     classifier = sp.wrap(MeanModule(sharpness=sharpness), n_classes=3)
-    return lambda raw: classifier.log_proba(raw)[None]
+    return lambda raw, _=None: classifier.log_proba(raw)[None]
 
 
 def build(weights, *, members=None, noise=0.0, sparsity_weights=(0.3, 3.0), ramp=0.5, n_steps=1, lr=0.01):
@@ -94,7 +94,7 @@ def test_all_members_enter_the_loss_and_none_is_trained():
     inputs = []
 
     def recorded(module):
-        def log_proba(raw):
+        def log_proba(raw, _=None):
             inputs.append((module, raw))
             return sp.wrap(module, n_classes=3).log_proba(raw)[None]
 
@@ -114,7 +114,7 @@ def test_all_members_enter_the_loss_and_none_is_trained():
 
 def recording_members(n, inputs):
     """Return members that append their inputs to a list."""
-    return [lambda x: inputs.append(x) or torch.zeros(1, len(x), 3)] * n
+    return [lambda x, _=None: inputs.append(x) or torch.zeros(1, len(x), 3)] * n
 
 
 def test_the_size_of_the_noise_is_uniform_up_to_the_largest_and_relative_to_the_series():
@@ -155,7 +155,7 @@ def test_on_a_cpu_the_explained_classifier_and_two_others_in_turn_are_asked():
     asked = []
 
     def named(name, heads=1):
-        return lambda raw: asked.append(name) or torch.zeros(heads, len(raw), 3)
+        return lambda raw, _=None: asked.append(name) or torch.zeros(heads, len(raw), 3)
 
     step = build({"classification": 1.0}, members=[named("explained"), *(named(k, 2) for k in range(5))])
     shapes = set()

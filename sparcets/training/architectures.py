@@ -1,56 +1,22 @@
-"""Fully convolutional network (Wang, Yan, Oates 2017)."""
+"""Networks for classes and numbers: convolutional (Wang, Yan, Oates 2017), recurrent, and transformers.
+
+Transformers are those of Vaswani et al. (2017), over time steps.
+"""
 
 from __future__ import annotations
+
+import math
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from sparcets.training.device import has_triton
+from sparcets.training.networks import blank_padding, inside, last_step, mean_over_time
 
 FEW_STEPS = 400  # of all series together; below, one matrix product is faster than setting up a convolution
-
-
-def inside(lengths: Tensor | None, x: Tensor) -> Tensor | None:
-    """Return which steps belong to each series, (batch, time, 1), or None where nothing is padded."""
-    if lengths is None:
-        return None
-    steps = torch.arange(x.shape[1], device=x.device)
-    return (steps[None] < lengths.to(x.device)[:, None])[..., None]  # (B, T, 1)
-
-
-def blank_padding(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """Set what lies beyond each series' length to zero."""
-    mask = inside(lengths, x)
-    return x if mask is None else x.masked_fill(~mask, 0.0)  # not x * mask: 0 times infinity is NaN
-
-
-def mean_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Average over the steps of each series: (batch, time, hidden) to (batch, hidden)."""
-    mask = inside(lengths, h)
-    if mask is None:
-        return h.mean(1)
-    return h.masked_fill(~mask, 0.0).sum(1) / mask.sum(1)
-
-
-def spread_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Return the standard deviation over the steps of each series: (batch, time, hidden) to (batch, hidden)."""
-    apart = h - mean_over_time(h, lengths)[:, None]
-    return mean_over_time(apart.square(), lengths).sqrt()
-
-
-def reversed_in_time(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Return series (batch, time, hidden) backwards, each from its own end; padding stays where it is."""
-    if lengths is None:
-        return h.flip(1)
-    steps = torch.arange(h.shape[1], device=h.device)[None]  # (1, T)
-    end = lengths.to(h.device)[:, None]
-    return h.gather(1, torch.where(steps < end, end - 1 - steps, steps)[..., None].expand_as(h))
-
-
-def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Take the last step of each series: (batch, time, hidden) to (batch, hidden)."""
-    if lengths is None:
-        return h[:, -1]
-    return h[torch.arange(len(h), device=h.device), lengths.to(h.device) - 1]
 
 
 def convolve(conv: nn.Conv1d, x: Tensor, before: int, after: int) -> Tensor:
@@ -226,4 +192,164 @@ class Tcn(nn.Module):
         """Return logits (batch, classes)."""
         h = self.backbone(blank_padding(x, lengths))  # (B, T, 2H); causal, so padding cannot reach back
         logits: Tensor = self.head(mean_over_time(h, lengths))  # (B, K)
+        return logits
+
+
+WIDE = 256  # units (the paper's) from which on the Triton kernel is faster than cuDNN
+FEW = 64  # series up to which it is
+
+
+class Recurrent(nn.Module):
+    """Bidirectional recurrent layers: (batch, time, inputs) to (batch, time, 2 * hidden).
+
+    The layers are stacked one by one with ``F.dropout`` between them: cuDNN's own dropout keeps its random state where
+    neither a seed nor a captured CUDA graph reaches it.
+    """
+
+    def __init__(
+        self, inputs: int, hidden: int, layers: int, dropout: float, cell: type[nn.LSTM] | type[nn.GRU]
+    ) -> None:
+        super().__init__()
+        sizes = [inputs] + [2 * hidden] * (layers - 1)
+        self.layers = nn.ModuleList(cell(size, hidden, batch_first=True, bidirectional=True) for size in sizes)
+        self.dropout = dropout
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the states of all steps."""
+        T = x.shape[1]
+        for i, layer in enumerate(self.layers):
+            if i > 0:
+                x = F.dropout(x, self.dropout, self.training)
+            if lengths is None:
+                x = _both_ways(layer, x)  # (B, T, 2H)
+            else:
+                # Packed, the backward direction starts at each series' own end instead of in the padding.
+                packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+                x = pad_packed_sequence(layer(packed)[0], batch_first=True, total_length=T)[0]  # (B, T, 2H)
+        return x
+
+    def last(self, x: Tensor) -> Tensor:
+        """Return the states of the last step alone (batch, 2 * hidden).
+
+        Backwards in time the last step is the first, so of the top layer's backward half one step is enough.
+        """
+        for layer in self.layers[:-1]:
+            x = layer(x)[0]  # (B, T, 2H)
+            x = F.dropout(x, self.dropout, True) if self.training else x
+        top = cast("nn.RNNBase", self.layers[-1])
+        return torch.cat([_one_way(top, x, "")[:, -1], _one_way(top, x[:, -1:], "_reverse")[:, 0]], dim=1)
+
+
+def _both_ways(layer: nn.Module, x: Tensor) -> Tensor:
+    """Return the states (batch, time, 2 * hidden) of a layer."""
+    if (
+        isinstance(layer, nn.LSTM)
+        and (layer.training and layer.hidden_size >= WIDE and len(x) <= FEW)
+        and (x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type))
+        and has_triton(x.device)
+    ):
+        from sparcets.training.fused_lstm import lstm
+
+        return lstm(layer, x)
+    states: Tensor = layer(x)[0]
+    return states
+
+
+def _one_way(layer: nn.RNNBase, x: Tensor, suffix: str) -> Tensor:
+    """Return the states (batch, time, hidden) of one direction of a layer."""
+    weights = [getattr(layer, f"{kind}_l0{suffix}") for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+    start = x.new_zeros(1, len(x), layer.hidden_size)
+    if isinstance(layer, nn.LSTM):
+        return torch.lstm(x, (start, start), weights, True, 1, 0.0, layer.training, False, True)[0]
+    return torch.gru(x, start, weights, True, 1, 0.0, layer.training, False, True)[0]
+
+
+class _RecurrentClassifier(nn.Module):
+    cell: type[nn.LSTM] | type[nn.GRU]
+
+    def __init__(self, n_features: int, n_classes: int, hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.backbone = Recurrent(n_features, hidden, layers, dropout, self.cell)
+        self.head = nn.Linear(2 * hidden, n_classes)
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        if lengths is None and x.device.type == "cpu":  # on a GPU both directions run at once anyway
+            h = self.backbone.last(x)  # (B, 2H)
+        else:
+            h = last_step(self.backbone(x, lengths), lengths)
+        logits: Tensor = self.head(h)  # (B, K)
+        return logits
+
+
+class BiLstm(_RecurrentClassifier):
+    """The paper's classifier: a bidirectional LSTM read at the last step."""
+
+    cell = nn.LSTM
+
+
+class BiGru(_RecurrentClassifier):
+    """The same with gated recurrent units."""
+
+    cell = nn.GRU
+
+
+HEADS = 4
+
+
+def positions(n_steps: int, width: int, device: torch.device) -> Tensor:
+    """Return sine and cosine codes of the steps (time, width), ``width`` even."""
+    step = torch.arange(n_steps, device=device)[:, None]  # (T, 1)
+    pair = torch.arange(0, width, 2, dtype=torch.float32, device=device)  # (W/2,)
+    rate = torch.exp(pair * (-math.log(10000.0) / width))
+    return torch.cat([torch.sin(step * rate), torch.cos(step * rate)], dim=1)  # (T, W)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and a small network, each behind a layer normalisation and around a shortcut.
+
+    Written out because torch's own layer takes another road in evaluation mode than in training, so that the same
+    series would give slightly different logits with and without gradients.
+    """
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.norm_attention = nn.LayerNorm(width)
+        self.projection = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+        self.norm_network = nn.LayerNorm(width)
+        self.network = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
+        """Return (batch, time, width); ``mask`` (batch, 1, 1, time) marks the steps that may be attended to."""
+        B, T, W = x.shape
+        qkv = self.projection(self.norm_attention(x)).view(B, T, 3, HEADS, W // HEADS)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)  # each (B, heads, T, W / heads)
+        seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        x = x + self.dropout(self.output(seen.transpose(1, 2).reshape(B, T, W)))
+        y: Tensor = x + self.dropout(self.network(self.norm_network(x)))
+        return y
+
+
+class Transformer(nn.Module):
+    """``layers`` encoder layers, twice ``hidden`` wide, and the mean over time."""
+
+    def __init__(self, n_features: int, n_classes: int, hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.width = HEADS * max(2, 2 * math.ceil(2 * hidden / (2 * HEADS)))  # even, and divisible by the heads
+        self.embedding = nn.Conv1d(n_features, self.width, 3, padding=1)  # a little local context per step
+        self.encoder = nn.ModuleList(EncoderLayer(self.width, dropout) for _ in range(layers))
+        self.norm = nn.LayerNorm(self.width)
+        self.head = nn.Linear(self.width, n_classes)
+
+    def forward(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return logits (batch, classes)."""
+        x = blank_padding(x, lengths)
+        h = self.embedding(x.transpose(1, 2)).transpose(1, 2)  # (B, T, W)
+        h = h + positions(h.shape[1], self.width, h.device)
+        steps = inside(lengths, x)  # (B, T, 1) or None
+        mask = None if steps is None else steps.transpose(1, 2)[:, None]  # (B, 1, 1, T)
+        for layer in self.encoder:
+            h = layer(h, mask)
+        logits: Tensor = self.head(mean_over_time(self.norm(h), lengths))  # (B, K)
         return logits

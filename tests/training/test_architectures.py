@@ -1,0 +1,173 @@
+"""Parts of the networks: padding and pooling by hand; convolutions, attention and recurrence as torch's own do it."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from sparcets.training import architectures as temporal
+from sparcets.training.architectures import (
+    FEW_STEPS,
+    HEADS,
+    KERNEL,
+    CausalStack,
+    EncoderLayer,
+    Recurrent,
+    convolve,
+    positions,
+)
+from sparcets.training.networks import blank_padding, inside, last_step, mean_over_time, spread_over_time
+
+H = torch.tensor([[[1.0, 10.0], [3.0, 30.0], [math.nan, math.inf]], [[2.0, 0.0], [4.0, 1.0], [9.0, 8.0]]])
+LENGTHS = torch.tensor([2, 3])
+
+
+def test_inside_marks_the_steps_of_each_series():
+    assert inside(LENGTHS, H)[..., 0].tolist() == [[True, True, False], [True, True, True]]
+    assert inside(None, H) is None
+
+
+def test_padding_is_blanked_whatever_it_holds():
+    assert blank_padding(H, LENGTHS).tolist() == [
+        [[1.0, 10.0], [3.0, 30.0], [0.0, 0.0]],
+        [[2.0, 0.0], [4.0, 1.0], [9.0, 8.0]],
+    ]
+    assert blank_padding(H, None) is H
+
+
+def test_the_mean_is_over_the_steps_of_the_series():
+    assert mean_over_time(H, LENGTHS).tolist() == [[2.0, 20.0], [5.0, 3.0]]
+    assert mean_over_time(H[1:], None).tolist() == [[5.0, 3.0]]
+
+
+def test_the_last_step_is_the_last_of_the_series():
+    assert last_step(H, LENGTHS).tolist() == [[3.0, 30.0], [9.0, 8.0]]
+    assert last_step(H[1:], None).tolist() == [[9.0, 8.0]]
+
+
+def test_the_spread_is_the_standard_deviation_over_the_steps_of_the_series():
+    expected = torch.tensor([[1.0, 10.0], [math.sqrt(26 / 3), math.sqrt(38 / 3)]])
+    torch.testing.assert_close(spread_over_time(H, LENGTHS), expected)
+    torch.testing.assert_close(spread_over_time(H[1:], None), expected[1:])
+
+
+@pytest.mark.parametrize("batch", [1, 3, 2 * FEW_STEPS // 10])  # a matrix product, or an image
+@pytest.mark.parametrize(("kernel", "dilation", "bias"), [(1, 1, True), (5, 1, False), (5, 4, True)])
+@pytest.mark.parametrize("grad", [False, True])
+def test_it_equals_conv1d(batch, kernel, dilation, bias, grad):
+    torch.manual_seed(0)
+    conv = nn.Conv1d(3, 4, kernel, dilation=dilation, bias=bias)
+    x = torch.randn(batch, 10, 3, requires_grad=True)
+    past = (kernel - 1) * dilation
+    expected = conv(nn.functional.pad(x.transpose(1, 2), (past, 0))).transpose(1, 2)
+    with torch.set_grad_enabled(grad):
+        got = convolve(conv, x, past, 0)
+    torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-5)
+    if grad:
+        weight = torch.randn_like(expected)
+        (a,) = torch.autograd.grad((got * weight).sum(), x)
+        (b,) = torch.autograd.grad((expected * weight).sum(), x)
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-5)
+
+
+def test_other_types_and_series_that_are_no_block_of_memory():
+    conv = nn.Conv1d(3, 4, 3).double()
+    x = torch.randn(5, 3, 10, dtype=torch.float64)
+    torch.testing.assert_close(convolve(conv, x.transpose(1, 2), 0, 0).transpose(1, 2), conv(x))
+    x, conv = x.float(), conv.float()
+    with torch.no_grad():
+        torch.testing.assert_close(convolve(conv, x.transpose(1, 2), 0, 0).transpose(1, 2), conv(x))
+
+
+def test_both_roads_are_taken(monkeypatch):
+    taken = []
+    for name in ("linear", "conv2d"):
+        real = getattr(temporal.F, name)
+        monkeypatch.setattr(
+            temporal.F, name, lambda *a, _name=name, _real=real, **k: (taken.append(_name), _real(*a, **k))[1]
+        )
+    conv = nn.Conv1d(3, 4, 3)
+    with torch.no_grad():
+        convolve(conv, torch.zeros(1, 10, 3), 1, 1)
+        convolve(conv, torch.zeros(FEW_STEPS, 10, 3), 1, 1)
+    assert taken == ["linear", "conv2d"]
+
+
+# Causal convolutions.
+
+
+def stack(blocks):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return CausalStack(3, 8, blocks, dropout=0.2).double().eval()
+
+
+def test_no_step_depends_on_a_later_one():
+    net, x = stack(3), torch.randn(2, 40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    before = net(x)
+    for t in (0, 17, 39):
+        changed = x.clone()
+        changed[:, t:] += 1.0
+        after = net(changed)
+        assert torch.equal(after[:, :t], before[:, :t])
+        assert not torch.equal(after[:, t], before[:, t])
+
+
+def test_a_step_sees_two_kernels_of_each_dilation_back_and_no_further():
+    blocks = 2
+    reach = 2 * (KERNEL - 1) * sum(2**i for i in range(blocks))  # 24 steps
+    assert reach == 24
+    x = torch.randn(64, reach + 2, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    stack(blocks)(x)[:, -1].square().sum().backward()
+    seen = x.grad.abs().amax((0, 2)) > 0
+    assert seen.tolist() == [False] + [True] * (reach + 1)
+
+
+# The transformer, whose layers are written out by hand.
+
+
+def test_positions_are_sines_and_cosines_of_the_step():
+    codes = positions(3, 4, torch.device("cpu"))
+    slow = 10000.0 ** (-2 / 4)
+    expected = [[math.sin(t), math.sin(t * slow), math.cos(t), math.cos(t * slow)] for t in range(3)]
+    torch.testing.assert_close(codes, torch.tensor(expected))
+
+
+def test_an_encoder_layer_is_torchs_own_with_the_same_weights():
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        ours = EncoderLayer(8, dropout=0.0)
+        theirs = nn.TransformerEncoderLayer(8, HEADS, 16, 0.0, activation="gelu", batch_first=True, norm_first=True)
+        x = torch.randn(3, 5, 8)
+    names = {
+        "norm1": ours.norm_attention,
+        "norm2": ours.norm_network,
+        "linear1": ours.network[0],
+        "linear2": ours.network[2],
+        "self_attn.out_proj": ours.output,
+    }
+    state = {f"{k}.{part}": getattr(m, part) for k, m in names.items() for part in ("weight", "bias")}
+    state |= {"self_attn.in_proj_weight": ours.projection.weight, "self_attn.in_proj_bias": ours.projection.bias}
+    theirs.load_state_dict(state)
+    lengths = torch.tensor([5, 2, 4])
+    there = torch.arange(5)[None] < lengths[:, None]
+    theirs.train()  # its evaluation mode takes another road
+    expected = theirs(x, src_key_padding_mask=~there)
+    torch.testing.assert_close(ours(x, there[:, None, None])[there], expected[there])
+    torch.testing.assert_close(ours(x, None), theirs(x))
+
+
+# Recurrent layers.
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("cell", [nn.LSTM, nn.GRU])
+def test_the_last_step_alone_is_the_last_of_all(cell, layers):
+    torch.manual_seed(0)
+    network = Recurrent(3, 5, layers, 0.0, cell)
+    x = torch.randn(4, 7, 3, requires_grad=True)
+    whole, alone = network(x)[:, -1], network.last(x)
+    torch.testing.assert_close(alone, whole)
+    (a,), (b,) = (torch.autograd.grad((h * h).sum(), x) for h in (alone, whole))
+    torch.testing.assert_close(a, b)
