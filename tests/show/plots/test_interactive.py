@@ -11,7 +11,8 @@ import pytest
 
 from sparcets.core.explanation import Explanation, join
 from sparcets.show import interactive
-from sparcets.show.interactive import answers_figure, curves_figure, frequency_figure, map_figure, show
+from sparcets.show.interactive import answers_figure, curves_figure, curves_svg, frequency_figure, map_figure, show
+from sparcets.show.plots import plot_answer
 
 Make = Callable[..., Explanation]
 
@@ -57,11 +58,6 @@ def test_a_long_map_keeps_the_largest_change_of_each_column(answer: Make, monkey
     assert trace["z"][0] == [None, -2.0, None, 1.0] and trace["x"] == [0, 3, 6, 9]
 
 
-def test_padding_is_not_drawn(answer: Make) -> None:
-    e = answer({(2, 0): 1.0}, lengths=np.array([6]))
-    assert len(curves_figure(e)["data"][0]["x"]) == len(map_figure(e)["data"][0]["z"][0]) == 6
-
-
 def test_several_answers(answer: Make) -> None:
     both = join([answer({(2, 0): 4.0}), answer({(7, 0): 4.0}), answer({(7, 2): 9.0}, status=np.array(["not_found"]))])
     recorded, first, second = answers_figure(both)["data"]
@@ -93,3 +89,11 @@ def test_figures_are_json_and_accepted_by_plotly(answer: Make) -> None:
 def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     e = answer({}, status=np.array(["unchanged"]))
     assert curves_figure(e)["layout"]["shapes"] == [] and map_figure(e)["data"][0]["zmax"] == 1.0
+
+
+def test_padding_is_not_drawn(answer: Make) -> None:
+    e = answer({(2, 0): 1.0}, lengths=np.array([6]))
+    assert len(curves_figure(e)["data"][0]["x"]) == len(map_figure(e)["data"][0]["z"][0]) == 6
+    curve, grid, _ = plot_answer(e).axes
+    assert len(curve.lines[0].get_xdata()) == 6 and grid.images[0].get_array().shape == (3, 6)
+    assert ">5<" in curves_svg(e) and ">6<" not in curves_svg(e), "the last time"

@@ -79,11 +79,6 @@ def test_the_five_features_that_change_most_are_curves(answer: Make) -> None:
     assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
 
 
-def test_padding_is_not_drawn(answer: Make) -> None:
-    curve, grid, _ = plot_answer(answer({(2, 0): 1.0}, lengths=np.array([6]))).axes
-    assert len(curve.lines[0].get_xdata()) == 6 and grid.images[0].get_array().shape == (3, 6)
-
-
 def test_features_that_may_not_change_are_grey(answer: Make) -> None:
     *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, mutable=np.array([True, False, True]))).axes
     grey = [colors.same_color(t.get_color(), style.FIXED) for t in grid.get_yticklabels()]

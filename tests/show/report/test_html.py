@@ -149,11 +149,6 @@ def test_a_page_of_only_unchanged_answers(explanation: Explanation, tmp_path: Pa
     assert "nothing has to change" in words(page) and 'id="set"' not in page
 
 
-def test_padded_series(explanation: Explanation, tmp_path: Path) -> None:
-    padded = replace(explanation, lengths=np.full(6, 9))
-    assert len(numbers(made(padded, tmp_path), "pictures-0")["curves"]["data"][0]["x"]) == 9
-
-
 def test_of_very_many_answers_the_first_are_shown(
     explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

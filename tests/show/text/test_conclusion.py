@@ -19,6 +19,7 @@ from sparcets.methods.evidence import PlausibilityReference
 from sparcets.show.phrases import NO_ADVICE
 from sparcets.show.report import write_report
 from sparcets.show.verdict import conclude
+from tests.show.conftest import hand_made
 
 Make = Callable[..., Explanation]
 SMALL = {(3, 0): 1.0}
@@ -49,29 +50,20 @@ def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("evidence", "text"),
     [
-        (
-            known(1, 0.8, 0.6),
-            "✓ Believed: other models of all 3 kinds agree, and the changed series looks like real ones.",
-        ),
+        (known(1, 0.8, 0.6),
+         "✓ Believed: other models of all 3 kinds agree, and the changed series looks like real ones."),
         (known(1, 0.5, 1), "? Doubtful: other models of 1 kind out of 3 do not agree (intervals)."),
         (known(np.nan, 1, 1), "? Doubtful: it is not known what other models say about it."),
-        (
-            known(1, 1, 1, distance=0.995),
-            "? Doubtful: it lies further from real series of well than 99 % of them lie from each other.",
-        ),
-        (
-            known(1, 1, 1, distance=np.nan),
-            "? Doubtful: there are too few real series of the target to compare it with.",
-        ),
-        (
-            known(0, 0, 1),
-            "✗ Trick:\n  - this may fool the model rather than explain it\n"
-            "  - other models of 2 kinds out of 3 do not agree (neural, intervals)",
-        ),
+        (known(1, 1, 1, distance=0.995),
+         "? Doubtful: it lies further from real series of well than 99 % of them lie from each other."),
+        (known(1, 1, 1, distance=np.nan),
+         "? Doubtful: there are too few real series of the target to compare it with."),
+        (known(0, 0, 1), "✗ Trick:\n  - this may fool the model rather than explain it\n"
+         "  - other models of 2 kinds out of 3 do not agree (neural, intervals)"),
         (Evidence.none(1), "? Doubtful: no other models were asked about it."),
     ],
     ids=["believed", "one against", "unknown", "far", "too few", "trick", "none"],
-)
+)  # fmt: skip
 def test_what_is_doubted_in_words(answer: Make, evidence: Evidence, text: str) -> None:
     assert str(conclude(answer(SMALL, evidence=evidence))) == text
     assert answer(SMALL, evidence=evidence).text(0).startswith(text), "at the top"
@@ -121,18 +113,8 @@ def hips(amplitude: float = 29.0) -> tuple[FloatArray, Any]:
 
 def answer_of(info: SeriesInfo, query: FloatArray, made: FloatArray, support: bool = True) -> Explanation:
     """Return one valid answer that every family believes, or that no family was asked about."""
-    e = Explanation(
-        query=query[None],
-        counterfactual=made[None],
-        target=np.array([1]),
-        status=np.array(["refined"]),
-        reason=np.array([""]),
-        query_index=np.array([0]),
-        proba_before=np.eye(info.n_classes)[[0]],
-        proba_after=np.eye(info.n_classes)[[1]],
-        info=info,
-        mutable=np.ones(info.n_features, dtype=bool),
-    )
+    proba = {"proba_before": np.eye(info.n_classes)[[0]], "proba_after": np.eye(info.n_classes)[[1]]}
+    e = hand_made(info, query, {}, counterfactual=made[None], status=np.array(["refined"]), **proba)
     return replace(e, evidence=Evidence(families=("neural",), support=np.ones((1, 1)))) if support else e
 
 
