@@ -107,17 +107,19 @@ class Constraints:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; an open end of a range is None, and of a function only its name is kept."""
+        by_feature = isinstance(self.frozen, Mapping)
         return {
-            "immutable": [_plain(f) for f in self.immutable],
-            **_plain_frozen(self.frozen),
+            "immutable": _plain(self.immutable),
+            "frozen": [] if by_feature else _plain(self.frozen),
+            "frozen_features": _plain(self.frozen) if by_feature else [],
             "ranges": [[_plain(f), [_finite(v) for v in open_ends(*ends)]] for f, ends in self.ranges.items()],
             "max_step": [[_plain(f), float(limit)] for f, limit in self.max_step.items()],
-            "direction": [[_plain(f), direction] for f, direction in self.direction.items()],
-            "groups": {name: [_plain(f) for f in members] for name, members in self.groups.items()},
-            "max_features": None if self.max_features is None else int(self.max_features),
-            "integer": [_plain(f) for f in self.integer],
-            "monotone": [[_plain(f), direction] for f, direction in self.monotone.items()],
-            "fixed_sum": [[_plain(f) for f in members] for members in self.fixed_sum],
+            "direction": _plain(self.direction),
+            "groups": {name: _plain(members) for name, members in self.groups.items()},
+            "max_features": _plain(self.max_features),
+            "integer": _plain(self.integer),
+            "monotone": _plain(self.monotone),
+            "fixed_sum": _plain(self.fixed_sum),
             "project": None if self.project is None else _name_of(self.project),
         }
 
@@ -153,22 +155,17 @@ def open_ends(low: float | None, high: float | None) -> tuple[float, float]:
     return -np.inf if low is None else float(low), np.inf if high is None else float(high)
 
 
-def _plain(feature: int | str) -> int | str:
-    return feature if isinstance(feature, str) else int(feature)
+def _plain(value: Any) -> Any:
+    """Return features, and lists or mappings of them, as JSON has them; mappings as pairs."""
+    if isinstance(value, Mapping):
+        return [[_plain(key), _plain(of_key)] for key, of_key in value.items()]
+    if value is None or isinstance(value, str):
+        return value
+    return [_plain(one) for one in value] if isinstance(value, Iterable) else int(value)
 
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
-
-
-def _plain_frozen(frozen: Sequence[Window] | Mapping[Feature, Sequence[Window]]) -> dict[str, Any]:
-    if isinstance(frozen, Mapping):
-        return {"frozen": [], "frozen_features": [[_plain(f), _plain_windows(w)] for f, w in frozen.items()]}
-    return {"frozen": _plain_windows(frozen), "frozen_features": []}
-
-
-def _plain_windows(windows: Sequence[Window]) -> list[list[int | None]]:
-    return [[None if end is None else int(end) for end in window] for window in windows]
 
 
 class _Binder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, diff
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.info import SPANS, SeriesInfo, move_over
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
+
+if TYPE_CHECKING:
+    from sparcets.core.explanation import Explanation
 
 PLAUSIBILITY = ("distance", "outside", "jumps", "stretch")
 CURVE = ("share", "support", "valid")
@@ -215,8 +218,6 @@ class Verdict(NamedTuple):
         One character.
     tone
         Name of the colour: ``green``, ``amber``, ``red`` or ``grey``.
-    colour, tint
-        For text and lines on white, with a contrast of at least 4.5; and a light one, for backgrounds.
     meaning
         What it says, without a full stop.
 
@@ -229,9 +230,17 @@ class Verdict(NamedTuple):
     word: str
     symbol: str
     tone: str
-    colour: str
-    tint: str
     meaning: str
+
+    @property
+    def colour(self) -> str:
+        """For text and lines on white, with a contrast of at least 4.5."""
+        return TONES[self.tone][0]
+
+    @property
+    def tint(self) -> str:
+        """A light colour, for backgrounds."""
+        return TONES[self.tone][1]
 
     @property
     def label(self) -> str:
@@ -246,51 +255,36 @@ class Verdict(NamedTuple):
     @property
     def terminal_style(self) -> str:
         """Colour by the names that terminals have, so that dark and light ones show it well."""
-        return {"green": "green", "amber": "yellow", "red": "red", "grey": "dim"}[self.tone]
+        return TONES[self.tone][2]
 
     def __str__(self) -> str:
         """Return the label."""
         return self.label
 
 
-VERDICTS = {
-    verdict.word: verdict
-    for verdict in (
-        Verdict(
-            "believed",
-            "✓",
-            "green",
-            "#15703f",
-            "#e6f4ec",
-            "the model predicts the target, other models of every kind agree, and the series looks real",
-        ),
-        Verdict(
-            "doubtful",
-            "?",
-            "amber",
-            "#9a5b00",
-            "#fdf3e0",
-            "the model predicts the target, but not all that was asked for a believed answer holds",
-        ),
-        Verdict(
-            "trick",
-            "✗",
-            "red",
-            "#b3261e",
-            "#fbeae9",
-            "the model predicts the target, but fewer than half of the kinds of other models do",
-        ),
-        Verdict(
-            "not reached",
-            "○",
-            "grey",
-            "#5b5b5b",
-            "#f0f0f0",
-            "the target is not reached: the model predicts something else, or is less sure than was asked for",
-        ),
-        Verdict("unchanged", "=", "grey", "#5b5b5b", "#f0f0f0", "the model predicts the target for the query itself"),
-    )
+# By tone: for text on white, for backgrounds, and by the names of terminals.
+TONES = {
+    "green": ("#15703f", "#e6f4ec", "green"),
+    "amber": ("#9a5b00", "#fdf3e0", "yellow"),
+    "red": ("#b3261e", "#fbeae9", "red"),
+    "grey": ("#5b5b5b", "#f0f0f0", "dim"),
 }
+_MEANINGS = [
+    ("believed", "✓", "green", "other models of every kind agree, and the series looks real"),
+    ("doubtful", "?", "amber", "but not all that was asked for a believed answer holds"),
+    ("trick", "✗", "red", "but fewer than half of the kinds of other models do"),
+]
+VERDICTS = {
+    word: Verdict(word, symbol, tone, f"the model predicts the target, {meaning}")
+    for word, symbol, tone, meaning in _MEANINGS
+}
+VERDICTS["not reached"] = Verdict(
+    "not reached",
+    "○",
+    "grey",
+    "the target is not reached: the model predicts something else, or is less sure than was asked for",
+)
+VERDICTS["unchanged"] = Verdict("unchanged", "=", "grey", "the model predicts the target for the query itself")
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,23 +339,7 @@ MARGIN = 1.25  # of the largest real move over several steps: more is a jump
 CHUNK = 1024  # answers at a time, bounding memory
 
 
-class Changed(Protocol):
-    """The parts of an Explanation that are used here."""
-
-    @property
-    def query(self) -> FloatArray:
-        """Queries (answers, time, features)."""
-
-    @property
-    def counterfactual(self) -> FloatArray:
-        """Counterfactuals (answers, time, features)."""
-
-    @property
-    def lengths(self) -> IntArray | None:
-        """True lengths of padded series, or None."""
-
-
-def shape_of(answers: Changed, info: SeriesInfo) -> dict[str, FloatArray]:
+def shape_of(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
     """Return three measures of each counterfactual; padding and missing entries do not count.
 
     Parameters

@@ -20,13 +20,11 @@ from sparcets.core.arrays import (
     missing_entries,
 )
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
-from sparcets.core.evidence import VERDICTS, Evidence, find_segments, shape_of
+from sparcets.core.evidence import Evidence, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import ClassPredictions, NumberPredictions, Numbers, Predictions
-from sparcets.core.progress import html_card
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
-from sparcets.core.words import percent
 from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
 
 if TYPE_CHECKING:
@@ -303,6 +301,8 @@ class Explanation:
         return f"Explanation({len(self)} by {self.method or '?'}{found and ': '}{found}; {valid} valid)"
 
     def _repr_html_(self) -> str:
+        from sparcets.show.text import explanation_card
+
         return explanation_card(self)
 
     def to_frame(self) -> pd.DataFrame:
@@ -312,6 +312,8 @@ class Explanation:
         ``start`` and ``end`` (half-open, in steps), ``mean_change``, ``units``; ``answer`` (index among the answers,
         which distinguishes several answers to one query), ``valid`` and ``believed``.
         """
+        from sparcets.show.changes import table_of_changes
+
         return table_of_changes(self)
 
     def text(self, i: int = 0, *, short: bool = False, scores: Scores | None = None) -> str:
@@ -396,70 +398,3 @@ def join(parts: list[Explanation]) -> Explanation:
     numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
     seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
     return replace(first, evidence=evidence, numbers=numbers, side=side, seconds=seconds, **arrays)
-
-
-def table_of_changes(e: Explanation) -> pd.DataFrame:
-    """Return a row for every stretch of steps in which one feature rises, or falls; see ``Explanation.to_frame``."""
-    import pandas as pd
-
-    delta = np.where(e.changed, e.counterfactual.astype(np.float64) - e.query, 0.0)
-    # By sign: a rise and the fall after it are two rows, as they are two phrases of the text; in one they would cancel.
-    found = find_segments(np.sign(delta))
-    # One sum per segment, without a loop: reduceat sums from each edge to the next.
-    flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)
-    row = (found.series * e.info.n_features + found.feature) * e.query.shape[1]
-    edges = np.stack([row + found.start, row + found.end], axis=1).ravel()
-    change = np.add.reduceat(flat, edges)[::2] if len(found) else np.zeros(0)
-    units = np.array(e.info.units or [""] * e.info.n_features, dtype=object)
-    named = {"id": e.ids, "subject": e.subjects}
-    frame: pd.DataFrame = pd.DataFrame(
-        {
-            "query": e.query_index[found.series],
-            **{name: values[found.series] for name, values in named.items() if values is not None},
-            "verdict": e.verdict[found.series],
-            "feature": np.array(e.feature_names, dtype=object)[found.feature],
-            "start": found.start,
-            "end": found.end,
-            "mean_change": change / (found.end - found.start),
-            "units": units[found.feature],
-            "answer": found.series,
-            "valid": e.valid[found.series],
-            "believed": e.believed[found.series],
-        }
-    )
-    return frame
-
-
-MAX_ROWS = 10  # answers that are shown
-
-
-def explanation_card(e: Explanation) -> str:
-    """Return a row for each of the first answers as HTML."""
-    shown = e[:MAX_ROWS]
-    known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
-    said = shown.predictions
-    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", said.head, "changed")
-    rows = [
-        (
-            i,
-            int(one.query_index[0]),
-            *(str(values[i]) for values in known.values()),
-            VERDICTS[str(one.verdict[0])],
-            said.say_before(i),
-            str(one.target_names[0]),
-            str(one.status[0]),
-            said.say_after(i),
-            percent(float(one.share_changed[0])),
-        )
-        for i, one in enumerate(shown)
-    ]
-    needed = e.status != "unchanged"
-    already = f", {int((~needed).sum())} are in the target already" if not needed.all() else ""
-    lines = [
-        f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid{already}; "
-        f"by {e.method or 'an unknown method'}",
-        "in words: text(i), as a picture: plot(i), as a table: to_frame()",
-    ]
-    lines += [f"careful: {doubt}" for doubt in e.info.model_doubts]
-    lines += [f"the first {len(shown)} of {len(e)} answers:"] if len(e) > len(shown) else []
-    return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=heads, rows=rows)

@@ -45,7 +45,7 @@ class Series:
 
     def __getitem__(self, rows: slice | IntArray | BoolArray) -> Series:
         """Select series by slice, mask or indices."""
-        return Series(self.values[rows], None if self.lengths is None else self.lengths[rows])
+        return Series(self.values[rows], self.steps[rows] if self.unequal else None)
 
     @property
     def n_steps(self) -> int:

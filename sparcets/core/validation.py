@@ -122,10 +122,9 @@ def check_padded(
     unequal = like is not None and like.unequal
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
         X = list(X)  # of arrays (time, features)
-    listed = _read_list(X, unequal=unequal) if lengths is None else None
-    if listed is not None:
+    if lengths is None and (listed := _read_list(X, unequal=unequal)):
         X, lengths = listed
-    if lengths is None and unequal:
+    elif lengths is None and unequal:
         raise DataError(
             f"{owner} was fitted on series of unequal length, so it needs to know how long these are: pass lengths=, "
             "one whole number per series, or a list of arrays (time, features)."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import Explanation
 from sparcets.core.series import Series
 from sparcets.motion.skeleton import coordinate_groups, split_axis
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MINOR = 0.05  # share of a segment's weight: a change in the other direction below this does not affect the description
 MAX_DIP = 0.15  # of a segment's steps: a longer dip is described by itself
@@ -234,3 +237,35 @@ def _overlaps_all(group: Sequence[Segment], other: Segment) -> bool:
         return longer - shared <= max(1, (1 - MIN_OVERLAP) * longer)
 
     return all(segment.feature != other.feature and overlap(segment) for segment in group)
+
+
+def table_of_changes(e: Explanation) -> pd.DataFrame:
+    """Return a row for every stretch of steps in which one feature rises, or falls; see ``Explanation.to_frame``."""
+    import pandas as pd
+
+    delta = np.where(e.changed, e.counterfactual.astype(np.float64) - e.query, 0.0)
+    # By sign: a rise and the fall after it are two rows, as they are two phrases of the text; in one they would cancel.
+    found = find_segments(np.sign(delta))
+    # One sum per segment, without a loop: reduceat sums from each edge to the next.
+    flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)
+    row = (found.series * e.info.n_features + found.feature) * e.query.shape[1]
+    edges = np.stack([row + found.start, row + found.end], axis=1).ravel()
+    change = np.add.reduceat(flat, edges)[::2] if len(found) else np.zeros(0)
+    units = np.array(e.info.units or [""] * e.info.n_features, dtype=object)
+    named = {"id": e.ids, "subject": e.subjects}
+    frame: pd.DataFrame = pd.DataFrame(
+        {
+            "query": e.query_index[found.series],
+            **{name: values[found.series] for name, values in named.items() if values is not None},
+            "verdict": e.verdict[found.series],
+            "feature": np.array(e.feature_names, dtype=object)[found.feature],
+            "start": found.start,
+            "end": found.end,
+            "mean_change": change / (found.end - found.start),
+            "units": units[found.feature],
+            "answer": found.series,
+            "valid": e.valid[found.series],
+            "believed": e.believed[found.series],
+        }
+    )
+    return frame

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparcets.core.evidence import MAJORITY
+from sparcets.core.evidence import MAJORITY, VERDICTS
 from sparcets.core.explanation import Explanation
+from sparcets.core.progress import html_card
 from sparcets.core.words import amount, percent, seconds
 from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
 from sparcets.show.changes import Segment, find_changes, find_groups, only_answer, short_name
@@ -281,3 +282,38 @@ def _votes(votes: Mapping[str, bool], target: str) -> str:
     names = ", ".join(f"{name} {'yes' if vote else 'no'}" for name, vote in votes.items())
     agree = {0: "None", len(votes): "All"}.get(sum(votes.values()), str(sum(votes.values())))
     return f"{agree} of {len(votes)} independent judges say {target} too ({names})."
+
+
+MAX_ROWS = 10  # answers that are shown
+
+
+def explanation_card(e: Explanation) -> str:
+    """Return a row for each of the first answers as HTML."""
+    shown = e[:MAX_ROWS]
+    known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
+    said = shown.predictions
+    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", said.head, "changed")
+    rows = [
+        (
+            i,
+            int(one.query_index[0]),
+            *(str(values[i]) for values in known.values()),
+            VERDICTS[str(one.verdict[0])],
+            said.say_before(i),
+            str(one.target_names[0]),
+            str(one.status[0]),
+            said.say_after(i),
+            percent(float(one.share_changed[0])),
+        )
+        for i, one in enumerate(shown)
+    ]
+    needed = e.status != "unchanged"
+    already = f", {int((~needed).sum())} are in the target already" if not needed.all() else ""
+    lines = [
+        f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid{already}; "
+        f"by {e.method or 'an unknown method'}",
+        "in words: text(i), as a picture: plot(i), as a table: to_frame()",
+    ]
+    lines += [f"careful: {doubt}" for doubt in e.info.model_doubts]
+    lines += [f"the first {len(shown)} of {len(e)} answers:"] if len(e) > len(shown) else []
+    return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=heads, rows=rows)
