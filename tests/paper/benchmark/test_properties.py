@@ -6,12 +6,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sparcets as sp
 from sparcets.core.explanation import Explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets_paper.benchmark.properties import figure_numbers, measure_stability, places
+from sparcets_paper.benchmark.embedding import Points, embed, neighbours
+from sparcets_paper.benchmark.properties import (
+    figure_numbers,
+    measure_stability,
+    places,
+    residual_distance,
+    stays_in_place,
+    stays_valid,
+)
+from tests.evaluation import conftest as explanations
 
 WHAT = ("noise", "seed", "retrained")
 
@@ -95,8 +106,13 @@ def test_a_trained_method_is_fitted_again(data: sp.Dataset, monkeypatch: pytest.
 
 
 @pytest.fixture(scope="module")
-def e(data: sp.Dataset) -> Explanation:
-    e = sp.Nearest(sp.wrap(mean_proba)).fit(data).explain(data.X_test, target=1)
+def short() -> sp.Dataset:
+    return sp.Dataset.from_arrays(*make_series(60, n_steps=10))
+
+
+@pytest.fixture(scope="module")
+def e(short: sp.Dataset) -> Explanation:
+    e = sp.Nearest(sp.wrap(mean_proba)).fit(short).explain(short.X_test, target=1)
     return e[e.status != "unchanged"]
 
 
@@ -122,13 +138,13 @@ def test_places_by_hand(e: Explanation) -> None:
     np.testing.assert_allclose(found["profile"], [0.25, *[0] * 9], atol=1e-6)
 
 
-def test_only_what_the_data_have(e: Explanation, data: sp.Dataset) -> None:
-    rows = np.arange(len(data.X_test))
-    found = figure_numbers(e, data, rows)
+def test_only_what_the_data_have(e: Explanation, short: sp.Dataset) -> None:
+    rows = np.arange(len(short.X_test))
+    found = figure_numbers(e, short, rows)
     assert set(found) == {"map", "space"} and sum(found["space"].values()) == pytest.approx(1)
     # The counterfactuals of the nearest neighbour are real series of the training part.
     assert found["space"]["queries"] < found["space"]["targets"]
-    assert figure_numbers(e[:0], data, rows) == {}
+    assert figure_numbers(e[:0], short, rows) == {}
 
 
 def test_limbs_of_catching() -> None:
@@ -140,3 +156,74 @@ def test_limbs_of_catching() -> None:
     found = figure_numbers(replace(e, counterfactual=2 * e.query), ds, np.arange(3))
     for limb in found["limbs"].values():
         np.testing.assert_allclose(limb["answers"], 2 * np.array(limb["queries"]), rtol=1e-5)
+
+
+make_explanation = explanations.make_explanation  # a fixture
+MEASURES = [stays_valid, stays_in_place, residual_distance]
+
+# Four answers of 3 steps × 2 features; the second feature's standard deviation is 2.
+ONE = np.tile([[1, 2], [0, 0], [0, 0]], (4, 1, 1))
+OTHER = np.tile([[1, 0], [0, 0], [3, 0]], (4, 1, 1))
+SCALE = [1.0, 2.0]
+
+
+@pytest.fixture
+def two(make_explanation):
+    def make(**known):
+        e = make_explanation(ONE, scale=SCALE, valid=[True, True, False, False], **known)
+        other = make_explanation(OTHER, query=0.5, scale=99.0, valid=[True, False, True, False], **known)
+        return e, other
+
+    return make
+
+
+def test_by_hand(two):
+    e, other = two()
+    np.testing.assert_array_equal(stays_valid(e, other), [1, 0, np.nan, np.nan])
+    np.testing.assert_allclose(stays_in_place(e, other), [1 / 3, np.nan, np.nan, np.nan])
+    # Standardised by the scaler of the first: |0 - 3| + |1 - 0|.
+    np.testing.assert_allclose(residual_distance(e, other), [4 / 6, np.nan, np.nan, np.nan])
+
+
+def test_padding_does_not_count(two):
+    e, other = two(lengths=[2, 2, 2, 2])
+    np.testing.assert_allclose(stays_in_place(e, other)[0], 1 / 2)
+    np.testing.assert_allclose(residual_distance(e, other)[0], 1 / 4)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_invariants(make_explanation, seed):
+    rng = np.random.default_rng(seed)
+    one, other = (
+        make_explanation(rng.normal(size=(5, 4, 2)) * (rng.random((5, 4, 2)) < 0.5), valid=rng.random(5) < 0.7)
+        for _ in range(2)
+    )
+    order = rng.permutation(5)
+    for measure in MEASURES:
+        np.testing.assert_array_equal(measure(one[order], other[order]), measure(one, other)[order])
+        same = measure(one, one)
+        assert (same[one.valid] == (0 if measure is residual_distance else 1)).all()
+        assert np.isnan(same[~one.valid]).all()
+        assert measure(one[[]], other[[]]).shape == (0,)
+    for measure in (stays_in_place, residual_distance):
+        np.testing.assert_allclose(measure(one, other), measure(other, one))
+
+
+RNG = np.random.default_rng(0)
+
+
+def test_shares_by_hand() -> None:
+    line = np.arange(3.0)[:, None]
+    # Each counterfactual has two others and three targets around it, or two others and three queries.
+    near = Points(queries=line + 50, targets=line, counterfactuals=line + 0.1)
+    assert neighbours(near) == {"queries": 0.0, "targets": 0.6, "counterfactuals": 0.4}
+    back = near._replace(queries=line, targets=line + 50)
+    assert neighbours(back) == {"queries": 0.6, "targets": 0.0, "counterfactuals": 0.4}
+
+
+def test_a_group_of_its_own_has_itself_for_neighbours_in_the_map_too() -> None:
+    real = RNG.normal(size=(20, 6, 2))
+    maps = embed(real, real + 9, {"apart": real - 30, "copies": real + 9 + RNG.normal(0, 0.01, real.shape)})
+    assert neighbours(maps["apart"])["counterfactuals"] > 0.9
+    assert neighbours(maps["copies"])["targets"] > 0.3 > neighbours(maps["copies"])["queries"]
