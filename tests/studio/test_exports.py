@@ -1,13 +1,20 @@
-"""Files made of answers: no cell is a formula, and figures do not wait behind a search."""
+"""Answers as files: tables without formulas, figures beside a search, and Python code that computes the same."""
 
+import ast
 import asyncio
+import contextlib
+import io
 import threading
 from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from fastapi.testclient import TestClient
 
 from sparcets.studio.exports import render
 from sparcets.studio.models import ExplainRequest, Limits
@@ -15,7 +22,7 @@ from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 
-from .conftest import Sample
+from .conftest import API, Sample
 
 
 @pytest.fixture
@@ -57,3 +64,107 @@ def test_a_file_does_not_wait_behind_a_search(service: StudioService) -> None:
 
     asyncio.run(run())
     service.close()
+
+
+REQUESTS: list[dict[str, Any]] = [
+    {"rows": [3]},
+    {"rows": [2, 5], "target": "wild", "sparsity": 0.4, "answers": 2},
+    {"rows": [20, 3, 19], "constraints": {"frozen": [[0, 2]], "frozen_features": {"left": [[5, 9]]}}},
+    {"rows": [1], "target": "wild", "strokes": [{"feature": "left", "at": 5, "width": 2, "by": 0.5}]},
+    {
+        "rows": [1],
+        "target": "wild",
+        "find_rest": False,
+        "strokes": [{"feature": "top", "at": 9, "width": 3, "by": 9.0}],
+    },
+    {"rows": [3], "target": "wild", "constraints": {"like_real": True}},
+    {"rows": [3], "target": "wild", "constraints": {"like_real": True, "immutable": ["idle"]}},
+    {
+        "rows": [4],
+        "answers": 2,
+        "shown": 1,
+        "constraints": {
+            "immutable": ["idle"],
+            "frozen": [[0, 3], [9, 10]],
+            "ranges": {"left": [None, 1.5], "constructor": [-3, 3]},
+            "max_step": {"top": 2.0},
+            "direction": {"top": "up"},
+            "groups": {"both": ["left", "constructor"]},
+        },
+    },
+]
+
+
+@pytest.mark.parametrize("options", REQUESTS)
+def test_the_code_gives_the_same_answer(
+    client: TestClient, sample: Sample, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"explainer": sample.nearest, **options}
+    code = client.post(f"{API}/exports/py", json=body).text
+    shown = body.pop("shown", 0)
+    answers = client.post(f"{API}/explanations", json=body).json()["answers"]
+    monkeypatch.chdir(sample.folder)
+    names: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as output:
+        exec(compile(code, "code.py", "exec"), names)
+    expected = np.float32([answer["counterfactual"] for answer in answers])
+    assert np.array_equal(names["e"].counterfactual, expected)
+    assert output.getvalue().startswith(answers[shown]["text"])
+    assert (sample.folder / "counterfactual.png").is_file()
+
+
+def test_the_comments_recreate_the_models(client: TestClient, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = client.post(f"{API}/exports/py", json={"explainer": sample.nearest, "rows": [3]}).text
+    monkeypatch.chdir(sample.folder)
+    first, names = code.partition("e = ex.explain")[0], {}
+    exec(first, names)  # type: ignore[arg-type]
+    created_by = [line.partition("# created by: ")[2] for line in code.splitlines() if "created by" in line]
+    again = eval(created_by[0], names)  # type: ignore[arg-type]
+    X = names["ds"].X_test  # type: ignore[index]
+    assert np.allclose(again.predict_proba(X), names["clf"].predict_proba(X), atol=1e-4)  # type: ignore[index]
+    assert "sp.NearestConfig.tiny()" in created_by[1]
+
+
+def test_what_records_hold_stays_text(client: TestClient, sample: Sample) -> None:
+    from sparcets.io.files import read_json, write_json
+    from sparcets.studio.workspace import RECORD
+
+    record = sample.folder / "classifiers" / sample.classifier / RECORD
+    before = read_json(record, "")
+    hostile = 'fcn")\nimport os  # "'
+    try:
+        write_json(record, {**before, "architecture": hostile})
+        code = client.post(f"{API}/exports/py", json={"explainer": sample.nearest, "rows": [3]}).text
+    finally:
+        write_json(record, before)
+    imported = {
+        alias.name for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Import) for alias in node.names
+    }
+    assert imported == {"sparcets"} and repr(hostile) in code
+
+
+def test_the_name_of_an_onnx_file_stays_text(tmp_path: Path) -> None:
+    from sparcets.io.files import digest_of_files, write_json
+    from sparcets.studio.exports import _classifier
+    from sparcets.studio.workspace import Workspace
+    from tests.test_security import write_onnx
+
+    workspace = Workspace(tmp_path / "w")
+    folder = workspace.folder / "classifiers" / "mine"
+    folder.mkdir()
+    name = '"+str(__import__("os"))+".onnx'
+    write_onnx(folder / name, "weights.bin")
+    digest = digest_of_files([folder / name, folder / "weights.bin"])
+    header = {
+        "format": 1,
+        "output": "logits",
+        "layout": None,
+        "class_names": None,
+        "digest": digest,
+        "check": {},
+        "task": "classification",
+    }
+    write_json(folder / "model.json", {**header, "source": name})
+    record: Any = SimpleNamespace(id="mine")
+    (line,) = _classifier(workspace, record, record, None)
+    assert line == f"clf = sp.wrap({f'classifiers/mine/{name}'!r}, output='logits')"

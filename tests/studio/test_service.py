@@ -1,16 +1,24 @@
-"""The service: one request at a time, a time limit, and a limited queue."""
+"""The service: one request at a time, urgent ones first, within limits; drafts of answers, and what becomes of them."""
 
 import asyncio
+import sys
 import threading
+from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from sparcets.studio.models import Limits
-from sparcets.studio.service import StudioService
-from sparcets.studio.workspace import Workspace
+import sparcets as sp
+from sparcets.methods.own.search import Draft, remember_searches
+from sparcets.methods.request import pause, pausing
+from sparcets.studio.models import AnswerRequest, ExplainRequest, Limits
+from sparcets.studio.service import StudioService, Turns
+from sparcets.studio.workspace import Workspace, write_record
 from sparcets.web.errors import ApiError
+
+from .conftest import Sample
 
 
 def make_service(tmp_path: Path, **limits: Any) -> StudioService:
@@ -73,3 +81,110 @@ def test_a_studio_that_is_closed_while_it_imports_says_nothing(
     closed.set()
     service._thread._thread.shutdown(wait=True)
     assert caplog.text == "", "an error of a callback is logged"
+
+
+NOTE: ContextVar[str] = ContextVar("note", default="none")
+
+
+def test_work_that_calls_sys_exit_fails_and_the_next_goes_on() -> None:
+    turns = Turns("test")
+    with pytest.raises(RuntimeError, match=r"sys\.exit\(3\) was called"):
+        turns.submit(lambda: sys.exit(3)).result(60)
+    assert turns.submit(lambda: "next").result(60) == "next"
+    turns.close()
+
+
+def test_urgent_work_comes_first_and_interrupts() -> None:
+    turns, order, begun, more = Turns("test"), [], threading.Event(), threading.Event()
+
+    def search() -> str:
+        order.append("search begins")
+        NOTE.set("of the search")
+        begun.set()
+        more.wait(60)
+        pause()
+        order.append("search ends")
+        return "found"
+
+    def ask() -> None:
+        order.append(f"asked, note {NOTE.get()}")  # what the search has set is not seen
+        pause()  # does nothing: nothing interrupts what is urgent
+
+    first = turns.submit(search, patient=True)
+    begun.wait(60)
+    patient = turns.submit(lambda: order.append("patient"), patient=True)
+    urgent = [turns.submit(ask), turns.submit(lambda: 1 / 0)]
+    more.set()
+    assert first.result(60) == "found"
+    patient.result(60)
+    assert order == ["search begins", "asked, note none", "search ends", "patient"]
+    with pytest.raises(ZeroDivisionError):
+        urgent[1].result(60)
+    begun.clear(), more.clear()
+    turns.submit(search, patient=True)
+    begun.wait(60)
+    left = turns.submit(ask)
+    turns.close()
+    more.set()
+    assert left.cancelled()
+
+
+@pytest.fixture(scope="module")
+def fitted(template: Path) -> tuple[sp.Explainer, Any]:
+    ds = sp.load_dataset(template / "datasets" / "own" / "own.npz", seed=0)
+    clf = sp.load_classifier(template / "classifiers" / "fcn")
+    ex = sp.Explainer(clf, sp.ExplainerConfig.tiny().override("proposals=search")).fit(ds)
+    return ex, ds.X_test[clf.predict(ds.X_test) == 0][:1]
+
+
+def test_a_search_in_a_search_changes_neither(fitted: tuple[sp.Explainer, Any]) -> None:
+    ex, x = fitted
+    alone = ex.explain(x, target=1, sparsity=0.02)
+    within: list[Any] = []
+    outside = copy_context()
+
+    def interrupt() -> None:
+        now = len(within) % 9 == 0  # now and then
+        within.append(outside.run(ex.explain, x, target=2).counterfactual if now else None)
+
+    with pausing(interrupt):
+        interrupted = ex.explain(x, target=1, sparsity=0.02)
+    other = ex.explain(x, target=2).counterfactual
+    found = [made for made in within if made is not None]
+    assert len(found) > 2 and all(np.array_equal(made, other) for made in found)
+    assert np.array_equal(alone.counterfactual, interrupted.counterfactual)
+
+
+def test_a_draft_says_whether_it_is_final_and_obeys_the_constraints(fitted: tuple[sp.Explainer, Any]) -> None:
+    ex, x = fitted
+    memory: Any = {}
+    with remember_searches(memory, first := Draft()):
+        ex.explain(x, target=1)
+    assert memory  # one search was made
+    rules = sp.Constraints(immutable=[3], ranges={0: (-2, 2)})
+    draft = Draft(earlier=memory)
+    with remember_searches(own := {}, draft):
+        made = ex.explain(x, target=1, constraints=rules)
+    assert not draft.is_final and not own and made.valid[0]  # repaired without a search
+    assert not made.changed[..., 3].any() and np.abs(made.counterfactual[made.changed]).max() <= 3
+    whole = ex.explain(x, target=1)
+    with remember_searches(memory, again := Draft()):
+        made = ex.explain(x, target=1)
+    assert first.is_final == again.is_final
+    assert not again.is_final or np.array_equal(made.counterfactual, whole.counterfactual)
+
+
+def test_the_page_gets_a_draft_and_then_the_answer(sample: Sample, fitted: tuple[sp.Explainer, Any]) -> None:
+    workspace = Workspace(sample.folder)
+    with workspace.create("explainers", "sparcets") as folder:
+        fitted[0].save(folder)
+        write_record(folder, workspace.explainer("nearest").model_copy(update={"id": "sparcets", "method": "sparcets"}))
+    service = StudioService(workspace, Limits(), "cpu")
+    asked: Any = {"explainer": "sparcets", "rows": [0], "sparsity": 0.01}
+    draft = service.answers.respond(AnswerRequest(**asked, draft=True))
+    assert draft.draft and service.answers.known(ExplainRequest(**asked)) is None  # a draft is not kept
+    final = service.answers.respond(ExplainRequest(**asked))
+    assert not final.draft
+    again = service.answers.respond(AnswerRequest(**asked, draft=True))
+    assert again == final and draft.answers[0].share_changed <= 0.01
+    service.close()

@@ -1,30 +1,177 @@
-"""Uploads: in a process of their own, within limits, without a trace if they fail, and without delay for others."""
+"""Uploads: read within limits and without pickle, without a trace if they fail, and without delay for others."""
 
 import asyncio
+import dataclasses
+import json
+import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
+from sparcets.core.errors import DataError, FileFormatError, TooLargeError
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER
 from sparcets.studio import processes
 from sparcets.studio.items import ARRAYS, safe_name
 from sparcets.studio.models import Limits
-from sparcets.studio.uploads import Uploads
+from sparcets.studio.results import _plain
+from sparcets.studio.uploads import Uploads, carry_out, describe, read_dataset, read_recordings
 from sparcets.studio.workspace import Workspace
+from sparcets.testing.data import make_series
 from sparcets.web.errors import ApiError
 from sparcets.web.requests import MIB
 from tests.http_api import error
 
 from .conftest import API, Sample, npz_bytes
-from .test_reader import CSV, padded_bomb
+
+CSV = "series,time,label,a,b\n" + "".join(
+    f"{s},{t / 10},{'sick' if s % 2 else 'well'},{s + t}.25,{s * t}\n" for s in range(10) for t in range(3 + s % 2)
+)
+
+
+def padded_bomb(n: int) -> str:
+    """Return a small table of n series of one step, and one of n steps."""
+    rows = [f"{s},0,{s % 2},1" for s in range(n)] + [f"0,{t},0,1" for t in range(1, n)]
+    return "series,time,label,a\n" + "\n".join(rows)
+
+
+def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", b"\0" * 2_000_000)
+    assert bomb.stat().st_size < 10_000
+    with pytest.raises(TooLargeError, match=r"bomb\.npz unpacks to more than"):
+        read_dataset(bomb, Limits(unpacked_bytes=1_000_000), 0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"columns": 4}, "5 columns; at most 4"),
+        ({"unpacked_bytes": 300}, "padded to the same length"),
+        ({"series_values": 7}, "4 steps of 2 features, that is, 8 values; at most 7"),
+        ({"record_bytes": 100}, "2 features and 2 classes"),
+    ],
+)
+def test_tables_above_a_limit_are_refused(tmp_path: Path, limits: dict[str, int], words: str) -> None:
+    (tmp_path / "a.csv").write_text(CSV)
+    read_dataset(tmp_path / "a.csv", Limits(), 0)
+    with pytest.raises(TooLargeError, match=words):
+        read_dataset(tmp_path / "a.csv", dataclasses.replace(Limits(), **limits), 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b"time,label,x\n0,a,1\n", "no column 'series'"),
+        ("a.csv", b"series,time,label,x\na,0,sick,one\n", "line 2, column 'x'"),
+        ("a.npz", b"PK\x03\x04 cut short", "a.npz"),
+    ],
+)
+def test_errors_of_broken_files_name_the_file_only(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileFormatError, match=words) as raised:
+        read_dataset(tmp_path / name, Limits(), 0)
+    assert str(raised.value).startswith(name)
+
+
+def test_numbers_to_predict_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    np.savez(file := tmp_path / "a.npz", X=np.zeros((4, 3, 2)), y=np.array([0.5, 1, 0, 1]), task="regression")
+    with pytest.raises(DataError, match=r"^a\.npz holds numbers to predict; .* sparcets fit --task regression"):
+        read_dataset(file, Limits(), seed=0)
+
+
+def test_missing_values_are_counted(tmp_path: Path) -> None:
+    X, y = make_series(30)
+    X[0, 3, 1] = np.nan
+    np.savez(tmp_path / "gaps.npz", X=X, y=y)
+    found = describe(read_dataset(tmp_path / "gaps.npz", Limits(), 0))
+    assert found["n_missing"] == 1 and np.isfinite([*found["low"], *found["high"]]).all()
+    assert _plain(X[0])[3][1] is None and _plain(X[0])[3][0] == float(X[0, 3, 0])
+
+
+def task(file: Path, **more: Any) -> dict[str, Any]:
+    return {
+        "file": str(file),
+        "out": str(file.with_name("out.npz")),
+        "seed": 3,
+        "like": None,
+        "limits": asdict(Limits()),
+        **more,
+    }
+
+
+def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparcets.studio.uploads.limit_memory", lambda _: None)  # not of the tests themselves
+    (tmp_path / "a.csv").write_text(CSV)
+    known = carry_out(task(tmp_path / "a.csv"))
+    first = read_dataset(tmp_path / "a.csv", Limits(), 3)
+    again = read_dataset(tmp_path / "out.npz", Limits(), 0)  # the seed does not matter any longer
+    for field in fields(first):
+        one, other = getattr(first, field.name), getattr(again, field.name)
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype and np.array_equal(one, other), field.name
+        else:
+            assert one == other, field.name
+    assert known == describe(again) and known["padded"] and known["sampling_rate"] == 10
+
+
+def test_recordings_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparcets.studio.uploads.limit_memory", lambda _: None)
+    (tmp_path / "a.csv").write_text("series,time,b,a\n1,0,5,1\n1,1,6,2\n")
+    like = {"feature_names": ["a", "b"], "n_steps": 3, "padded": True}
+    assert carry_out(task(tmp_path / "a.csv", like=like)) == {"n": 1}
+    found = read_recordings(tmp_path / "out.npz", Limits(), like)
+    assert (
+        found.X.tolist() == [[[1, 5], [2, 6], [0, 0]]] and found.lengths is not None and found.lengths.tolist() == [2]
+    )
+
+
+def run(given: dict[str, Any]) -> dict[str, Any]:
+    """Run the process and return its outcome."""
+    process = processes.start(processes.command("sparcets.studio.uploads", "read"), given, {})
+    assert process.stdout is not None
+    text = process.stdout.read()
+    assert process.wait() == 0
+    processes.close(process)
+    outcome: dict[str, Any] = json.loads(text)
+    return outcome
+
+
+def test_memory_is_limited(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(padded_bomb(6000))  # 288 MB of padding in 0.1 MB
+    outcome = run(task(tmp_path / "a.csv", limits=asdict(Limits(reader_bytes=200 * MIB))))
+    assert outcome["error"] == "TooLargeError" and "more than 200 MiB" in outcome["message"]
+    assert not (tmp_path / "out.npz").exists()
+
+
+def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
+    waiting = ["-c", "import time; from sparcets.studio import processes; processes.begin(); time.sleep(60)"]
+    process = processes.start([sys.executable, *waiting], task(tmp_path / "a.csv"), {})
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(60) == 1
+    processes.close(process)
+
+
+def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit('planted')")
+    command = processes.command("sparcets.core.arrays", "main")
+    command[-1] = command[-1].replace(
+        "from sparcets.core.arrays import main as main; sys.exit(main())", "import numpy; print(numpy.e)"
+    )
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.startswith("2.718")
+
 
 Start = Callable[..., TestClient]
 UPLOAD = f"{API}/datasets/upload"
