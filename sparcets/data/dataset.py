@@ -192,7 +192,6 @@ class Dataset:
         )
 
     def _repr_html_(self) -> str:
-
         return dataset_card(self)
 
     @classmethod
