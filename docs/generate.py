@@ -310,7 +310,7 @@ def between(page: str, name: str, text: str) -> str:
 
 def data_page() -> str:
     """Return the docstring of the module that reads files."""
-    from sparcets.data import files
+    from sparcets.data import load as files
 
     text = (files.__doc__ or "").replace("``", "`").replace(":class:`Dataset`", "`Dataset`").replace(":func:", "")
     text = text.replace("::\n", ":\n")

@@ -274,7 +274,7 @@ class Dataset:
         seed: int = 0,
         **known: Any,
     ) -> Dataset:
-        """Build from a frame of pandas in one of the forms described in :mod:`sparcets.data.files`.
+        """Build from a frame of pandas in one of the forms described in :mod:`sparcets.data.load`.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class Dataset:
         >>> ds, ds.sampling_rate, ds.ids_test.tolist()
         (Dataset('frame': 8 training + 2 test series, 2 steps, 1 features, 2 classes), 2.0, ['6', '1'])
         """
-        from sparcets.data.files import to_dataset
+        from sparcets.data.load import to_dataset
         from sparcets.data.tables import read_frame
 
         columns: dict[str, Any] = {"series": series, "time": time, "subject": subject, "split": split}

@@ -20,7 +20,7 @@ import numpy as np
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, SparcetsError
 from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.data.precision import grid_of
+from sparcets.data.recordings import grid_of
 from sparcets.io.folders import inside
 
 PARQUET, ARROW = (".parquet",), (".arrow", ".feather")

@@ -1,4 +1,4 @@
-"""Tables of series in three forms (shown in :mod:`sparcets.data.files`), read with pandas."""
+"""Tables of series in three forms (shown in :mod:`sparcets.data.load`), read with pandas."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from sparcets.core.errors import ConfigError, FileFormatError, quoted
 from sparcets.core.registry import did_you_mean, require_extra
 from sparcets.core.series import blank
 from sparcets.core.validation import text_problem
-from sparcets.data.precision import as_stored, as_written, grid_of
-from sparcets.data.recordings import Recordings, class_names_of
+from sparcets.data.recordings import Recordings, as_stored, as_written, class_names_of, grid_of
 
 SERIES_COLUMNS = ("series", "label", "subject", "split")
 FORMS = (

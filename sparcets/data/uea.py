@@ -14,8 +14,7 @@ from typing import Any
 from sparcets.core.errors import DownloadError, StorageError
 from sparcets.core.registry import require_extra, unknown_name
 from sparcets.data.dataset import Dataset
-from sparcets.data.files import load_file
-from sparcets.data.load import data_folder
+from sparcets.data.load import data_folder, load_file
 from sparcets.io.folders import temporary_folder
 from sparcets.io.locks import LOCK, locked
 

@@ -64,7 +64,7 @@ def data_of_fit(run: dict[str, Any], what_to_do: str = "Name it yourself: --data
     what_to_do
         For the message, before the path.
     """
-    from sparcets.data.files import digest_of_data
+    from sparcets.data.load import digest_of_data
 
     source, options = str(run["dataset"]), dict(run["dataset_options"])
     if other := sorted({"path", "name"} & set(options)):
@@ -191,7 +191,7 @@ def _check_is_fit(folder: Path) -> None:
 
 def write_fit(folder: Path, save: Callable[[Path], object], explainer: BaseExplainer[Any], run: dict[str, Any]) -> None:
     """Write classifier, by ``save``, explainer and ``run.json`` into an empty folder."""
-    from sparcets.data.files import digest_of_data
+    from sparcets.data.load import digest_of_data
     from sparcets.io.files import write_json
 
     save(folder / CLASSIFIER)

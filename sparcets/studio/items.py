@@ -34,8 +34,7 @@ STUDIO = "sparcets studio"  # what to type with --model, if a workspace needs it
 
 def load(workspace: Workspace, record: DatasetRecord) -> Dataset:
     """Read a data set of the workspace."""
-    from sparcets.data.files import load_file
-    from sparcets.data.load import DATASETS, load_dataset
+    from sparcets.data.load import DATASETS, load_dataset, load_file
 
     if record.uploaded:
         folder = workspace.path("datasets", record.id)
@@ -189,8 +188,7 @@ def _copy(workspace: Workspace, kind: Any, source: Path, record: ClassifierRecor
 
 def _add_dataset(workspace: Workspace, run: dict[str, Any]) -> DatasetRecord:
     """Return the data set of a fit: opened by its name, or the file as it was split for the fit."""
-    from sparcets.data.files import save_dataset
-    from sparcets.data.load import DATASETS, load_dataset
+    from sparcets.data.load import DATASETS, load_dataset, save_dataset
     from sparcets.methods.fit_folder import data_of_fit
 
     source, options = data_of_fit(run, "Fit again, on")

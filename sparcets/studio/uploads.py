@@ -201,7 +201,7 @@ def _disconnected() -> ApiError:
 
 def read_dataset(file: Path, limits: Limits, seed: int) -> Dataset:
     """Read labelled series; error messages give the name of the file without the folder."""
-    from sparcets.data.files import load_file
+    from sparcets.data.load import load_file
 
     with reading(file, limits):
         dataset = load_file(file, seed=seed)
@@ -268,7 +268,7 @@ def reading(file: Path, limits: Limits) -> Iterator[None]:
 
 def carry_out(task: Mapping[str, Any]) -> dict[str, Any]:
     """Read a file, write its series as arrays, and return what is known about them."""
-    from sparcets.data.files import save_dataset
+    from sparcets.data.load import save_dataset
 
     file, out, limits = Path(task["file"]), Path(task["out"]), Limits(**task["limits"])
     if file.suffix.lower() == ".csv":

@@ -17,7 +17,7 @@ import numpy as np
 
 import sparcets as sp
 from sparcets.core.errors import FileFormatError, SparcetsError
-from sparcets.data.files import save_dataset
+from sparcets.data.load import save_dataset
 from sparcets.evaluation.scores import Scores
 from sparcets.io.files import TEMPORARY
 from sparcets.methods.fit_folder import new_folder, write_fit

@@ -38,7 +38,7 @@ IMPORTED = """
 torch torch._dynamo matplotlib.figure typer pandas sklearn.ensemble scipy.stats uvicorn sparcets.__main__
 sparcets.cli.main sparcets_paper.reproduce.run sparcets_paper.benchmark.runner sparcets.methods.own.explainer
 sparcets.methods.nearest sparcets.methods.ics sparcets.studio.app sparcets.server.app sparcets.data.fetch
-sparcets.testing.mocks sparcets.models.network sparcets.methods.folder sparcets.data.files tests.campaigns.processes
+sparcets.testing.mocks sparcets.models.network sparcets.methods.folder sparcets.data.load tests.campaigns.processes
 """.split()
 # What changes files, as audit events name it. A process is killed before the n-th of them.
 FILE_EVENTS = frozenset(

@@ -27,9 +27,9 @@ from sparcets.core.errors import (
     SparcetsError,
     StorageError,
 )
-from sparcets.data import files
+from sparcets.data import load as files
 from sparcets.data.dataset import Dataset
-from sparcets.data.files import SUFFIXES, load_file, save_dataset
+from sparcets.data.load import SUFFIXES, load_file, save_dataset
 from sparcets.io.files import read_json, write_json
 from tests.data.test_tables import Write, assert_same
 

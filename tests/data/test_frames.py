@@ -11,7 +11,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets.data.files import save_dataset
+from sparcets.data.load import save_dataset
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(10, 4, 2)).round(3)
@@ -138,7 +138,7 @@ def test_names_of_columns_are_for_tables(tmp_path: Path) -> None:
 
 
 def test_ids_are_saved(tmp_path: Path) -> None:
-    from sparcets.data.files import save_dataset
+    from sparcets.data.load import save_dataset
 
     ds = sp.Dataset.from_frame(long_frame(), **OWN)
     again = sp.load_dataset(save_dataset(ds, tmp_path / "a.npz"))

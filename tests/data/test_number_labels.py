@@ -68,7 +68,7 @@ def test_a_wide_table() -> None:
 
 @pytest.mark.parametrize("y", [LOW, np.stack([LOW, HIGH], 1)])
 def test_npz_round_trip(tmp_path: Path, y: Any) -> None:
-    from sparcets.data.files import save_dataset
+    from sparcets.data.load import save_dataset
 
     ds = expected(y, output_units="mmHg")
     assert_same(sp.load_dataset(save_dataset(ds, tmp_path / "mine.npz")), ds)

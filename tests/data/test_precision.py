@@ -11,7 +11,7 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import FileFormatError
 from sparcets.data.dataset import series_digests
-from sparcets.data.precision import as_stored, as_written
+from sparcets.data.recordings import as_stored, as_written
 
 SECONDS = 1.7e9 + np.arange(3600.0)  # an hour in seconds since 1970; float32 has 128 s between neighbours
 

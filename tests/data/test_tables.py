@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from sparcets.core.errors import ConfigError, FileFormatError, LabelError
 from sparcets.data.dataset import Dataset
-from sparcets.data.files import load_file
+from sparcets.data.load import load_file
 
 Write = Callable[..., Path]
 

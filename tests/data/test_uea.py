@@ -18,8 +18,7 @@ from sparcets.core.errors import (
     StorageError,
     UnknownNameError,
 )
-from sparcets.data.files import load_file
-from sparcets.data.load import load_dataset
+from sparcets.data.load import load_dataset, load_file
 from sparcets.data.uea import load_basic_motions, load_uea
 from sparcets.io.files import TEMPORARY
 from tests.campaigns.folders import snapshot

@@ -15,7 +15,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.settings import ClassifierConfig
-from sparcets.data.files import save_dataset
+from sparcets.data.load import save_dataset
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.families import check_families
 from sparcets.evaluation.judges import find_judges
