@@ -21,7 +21,6 @@ from sparcets.evaluation.judges import (
     check_explanation,
     check_judges,
     find_judges,
-    skip_checks,
     with_side_features,
 )
 from sparcets.evaluation.outliers import Plausibility
@@ -226,7 +225,7 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
             raise DataError(
                 f"no judge can be named {quoted(name)}: transfer_{name} is the mean over {meaning}. Rename it."
             )
-    found = transfer(e, skip_checks(judges, e))
+    found = transfer(e, judges)
     unseen = [name for name in judges if name not in e.families]
 
     def by_judge(measure: str, names: Mapping[str, str]) -> Columns:

@@ -160,8 +160,9 @@ class NumberJudge(_OfFamily, Regressor):
     def fit(self, dataset: Dataset) -> Self:
         """Learn from the training part; one estimator for each output, except for neighbours."""
         y, rows = labels_of(dataset.y_train), np.arange(len(dataset.y_train))
-        if self.family == "distances":
-            rows = choose_rows(np.zeros(len(y), dtype=np.int64), number_of_references(dataset.X_train.shape[1]))
+        if self.family == "distances":  # a comparison takes a time quadratic in the length
+            n = max(MAX_REFERENCES, min(MOST_REFERENCES, 5 * 10**6 // dataset.X_train.shape[1] ** 2))
+            rows = choose_rows(np.zeros(len(y), dtype=np.int64), n)
         inputs = self._inputs(dataset, rows)
         if self.family == "distances":
             self._references, self._numbers = inputs, y[rows]
@@ -173,9 +174,16 @@ class NumberJudge(_OfFamily, Regressor):
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         inputs = judge_inputs(self.family, self._scaler, Series(X, lengths))
         with left_as_found():
-            if self.family == "distances":
-                return weighted_mean(self._numbers, *nearest_series(inputs, self._references))
-            return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
+            if self.family != "distances":
+                return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
+            from aeon.distances import dtw_pairwise_distance  # its regressor has no public way to the neighbours
+
+            distance = np.asarray(dtw_pairwise_distance(inputs, self._references, window=WINDOW))
+        nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
+        # Without weights, the mean would stay the same while a series changes, until its neighbours are others.
+        apart = np.take_along_axis(distance, nearest, axis=1)
+        weight = 1 / np.maximum(apart, np.finfo(np.float64).tiny ** 0.5)[..., None]
+        return np.asarray((weight * self._numbers[nearest]).sum(1) / weight.sum(1))
 
 
 def judge_inputs(family: str, scaler: Scaler, series: Series) -> FloatArray:
@@ -189,58 +197,9 @@ def judge_inputs(family: str, scaler: Scaler, series: Series) -> FloatArray:
     return np.ascontiguousarray(np.pad(values, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
 
 
-def nearest_series(X: FloatArray, references: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return distances to the nearest references by dynamic time warping, and their rows, each (batch, neighbours).
-
-    The regressor of aeon 1.0 has no public way to ask for them.
-
-    Parameters
-    ----------
-    X, references
-        Series of one length (batch, features, time) and (references, features, time).
-    """
-    from aeon.distances import dtw_pairwise_distance
-
-    distance = np.asarray(dtw_pairwise_distance(X, references, window=WINDOW))
-    nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
-    return np.take_along_axis(distance, nearest, axis=1), nearest
-
-
-def weighted_mean(numbers: FloatArray, distance: FloatArray, nearest: IntArray) -> FloatArray:
-    """Return the means over the nearest series, in which the nearer ones count more.
-
-    Without weights, the mean would stay the same while a series changes, until its neighbours are others.
-
-    Parameters
-    ----------
-    numbers
-        Of the real series (series, outputs).
-    distance, nearest
-        Distances to the nearest ones, and their rows (batch, neighbours).
-
-    Examples
-    --------
-    >>> weighted_mean(np.array([[0.0], [1.0], [9.0]]), np.array([[1.0, 3.0]]), np.array([[0, 1]])).round(6).tolist()
-    [[0.25]]
-    """
-    weight = 1 / np.maximum(distance, np.finfo(np.float64).tiny ** 0.5)[..., None]
-    return np.asarray((weight * numbers[nearest]).sum(1) / weight.sum(1))
-
-
 def labels_of(y: Any) -> FloatArray:
     """Return the labels of a data set for regression as (batch, outputs)."""
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-
-
-def number_of_references(n_steps: int) -> int:
-    """Return how many series `distances` compares with; a comparison takes a time quadratic in their length.
-
-    Examples
-    --------
-    >>> number_of_references(50), number_of_references(100), number_of_references(1000)
-    (1000, 500, 200)
-    """
-    return max(MAX_REFERENCES, min(MOST_REFERENCES, 5 * 10**6 // n_steps**2))
 
 
 def summary_statistics(X: FloatArray) -> FloatArray:

@@ -12,13 +12,13 @@ import logging
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, missing_entries
+from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
 from sparcets.core.outcome import NumberPredictions
@@ -110,19 +110,6 @@ def check_explained(classifier: Any, e: Explanation) -> None:
             f"{classifier!r} is not the model that was explained: for answer {rows[i]} it predicts {now}{of}, "
             f"but the explanation has {before}. {hint}"
         )
-
-
-def takes(classifier: object, X: FloatArray) -> TypeGuard[Classifier | Regressor]:
-    """Return whether ``classifier`` is a sparcets classifier of series like ``X`` (batch, time, features).
-
-    Series of an explanation were checked when it was made; if this holds, they need no second check.
-    """
-    return (
-        isinstance(classifier, (Classifier, Regressor))
-        and classifier.n_steps in (None, X.shape[1])
-        and classifier.n_features in (None, X.shape[2])
-        and (classifier.takes_gaps or missing_entries(X) is None)
-    )
 
 
 def check_judges(judges: Any) -> None:
@@ -284,21 +271,6 @@ def judge_config(n_series: int) -> ClassifierConfig:
     """
     longest = JUDGE_CONFIG if n_series >= FEW else replace(JUDGE_CONFIG, epochs=5 * JUDGE_CONFIG.epochs)
     return longest.sized(n_series, steps=STEPS)
-
-
-@dataclass(frozen=True)
-class _UncheckedJudge:
-    """A judge for series that were checked before."""
-
-    classifier: Classifier | Regressor
-
-    def predict(self, X: Any, lengths: Any = None) -> np.ndarray[Any, Any]:
-        return self.classifier.predict_unchecked(X, lengths)
-
-
-def skip_checks(judges: Mapping[str, Judge], e: Explanation) -> dict[str, Judge]:
-    """Return the judges for the series of ``e``, which were checked when it was made; other models stay as they are."""
-    return {name: _UncheckedJudge(judge) if takes(judge, e.query) else judge for name, judge in judges.items()}
 
 
 def accuracies(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float]:
