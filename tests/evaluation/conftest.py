@@ -12,7 +12,7 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.info import Scaler, SeriesInfo
 
 
-def _make_explanation(
+def build_explanation(
     delta: Any,
     *,
     query: Any = 0.0,
@@ -79,4 +79,4 @@ def make_explanation() -> Callable[..., Explanation]:
     ``valid`` (True; or the probabilities themselves as ``proba_after``), ``query_index`` (0, 1, …), ``status``,
     ``lengths``, ``mutable``, ``center`` and ``scale`` of the features (0 and 1), ``n_classes`` (2), ``feature_names``.
     """
-    return _make_explanation
+    return build_explanation

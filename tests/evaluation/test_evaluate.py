@@ -10,10 +10,7 @@ import sparcets as sp
 from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import Scaler, SeriesInfo
-from sparcets.evaluation import measures as proximity
-from sparcets.evaluation import measures as sparsity
-from sparcets.evaluation.measures import coverage
+from sparcets.evaluation import measures
 from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import SHAPE, better, measure_names
@@ -21,6 +18,7 @@ from sparcets.motion.limbs import joint_distance, limb_distance
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
+from tests.evaluation.conftest import build_explanation
 
 DATA = sp.Dataset.from_arrays(*make_series(120), test_size=0.3)
 MODEL = sp.wrap(mean_proba)
@@ -52,37 +50,17 @@ def by_hand(**changes) -> Explanation:
     Valid with one entry changed by 2; not valid with three changed by 1; unchanged; valid with two changed by 4.
     """
     delta = np.array([[2, 0, 0], [1, 1, 1], [0, 0, 0], [0, 4, 4]], dtype=np.float32)[..., None]
-    info = SeriesInfo(
-        feature_names=("f0",),
-        class_names=("0", "1"),
-        units=None,
-        sampling_rate=None,
-        mutable=np.array([True]),
-        n_steps=3,
-        scaler=Scaler(np.zeros(1), np.ones(1)),
-        span=np.ones(1),
-        binary=np.zeros(1, dtype=bool),
-        low=np.full(1, -np.inf),
-        high=np.full(1, np.inf),
-        max_step=np.full(1, np.inf),
-        max_moves=np.full((4, 1), np.inf),
-    )
     query = np.arange(12, dtype=np.float32).reshape(4, 3, 1)
     query[1] = query[0]
-    e = Explanation(
+    e = build_explanation(
+        delta,
         query=query,
-        counterfactual=query + delta,
-        target=np.ones(4, dtype=int),
-        status=np.array(["generated", "not_found", "unchanged", "refined"]),
-        reason=np.full(4, ""),
-        query_index=np.array([0, 0, 1, 2]),
-        proba_before=np.tile([0.9, 0.1], (4, 1)),
-        proba_after=np.array([[0.2, 0.8], [0.6, 0.4], [0.1, 0.9], [0.3, 0.7]]),
-        info=info,
-        mutable=np.array([True]),
-        seconds=2.5,
+        status=["generated", "not_found", "unchanged", "refined"],
+        query_index=[0, 0, 1, 2],
+        proba_after=[[0.2, 0.8], [0.6, 0.4], [0.1, 0.9], [0.3, 0.7]],
     )
-    return replace(e, **changes)
+    info = replace(e.info, class_names=("0", "1"))
+    return replace(e, info=info, proba_before=np.tile([0.9, 0.1], (4, 1)), seconds=2.5, **changes)
 
 
 def small_data(**changes) -> sp.Dataset:
@@ -306,10 +284,10 @@ def test_everything_at_once(answers):
     assert set(expected.split()) <= set(s.summary)
     assert len(s.per_query) == len(answers)
     assert not {"oracle", "saliency_auc", "limb_deviation", "diversity"} & set(s.summary)
-    assert mean(s, "coverage") == coverage(answers)
+    assert mean(s, "coverage") == measures.coverage(answers)
     measured = answers[answers.status != "unchanged"]
-    np.testing.assert_array_equal(s.per_query["dtw"].dropna(), proximity.dtw(measured))
-    np.testing.assert_array_equal(s.per_query["segments"].dropna(), sparsity.segments(measured))
+    np.testing.assert_array_equal(s.per_query["dtw"].dropna(), measures.dtw(measured))
+    np.testing.assert_array_equal(s.per_query["segments"].dropna(), measures.segments(measured))
     for name, line in s.summary.items():
         if not math.isnan(line["low"]):
             assert line["low"] <= line["mean"] + 1e-12 and line["mean"] <= line["high"] + 1e-12, name
