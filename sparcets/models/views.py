@@ -55,11 +55,9 @@ class AtLength(Classifier):
         """Device of the classifier of padded series."""
         return self.whole.device
 
-    def _hint(self, proba: FloatArray) -> str:
-        return self.whole._hint(proba)
-
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        return self.whole._outputs(blank(X, None, self.padded_to), np.full(len(X), self.length, dtype=np.int64))
+        steps = np.full(len(X), self.length, dtype=np.int64)
+        return self.whole.outputs_unchecked(blank(X, None, self.padded_to), steps)
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series (batch, length, features), with gradients to ``x``."""
