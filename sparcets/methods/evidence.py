@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, StrArray, length_mask
+from sparcets.core.arrays import FloatArray, IntArray, StrArray
 from sparcets.core.evidence import shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again
@@ -137,9 +138,8 @@ class PlausibilityReference:
 
     Attributes
     ----------
-    series, labels, lengths
-        At most 500 training series of each class, standardised, flattened and with padding set to 0 (references,
-        time · features) in float32, NaN where entries are missing; their classes, and their true lengths.
+    series, labels
+        At most 500 training series of each class, standardised, in float32, and their classes.
     own_distance
         Mean distance of each reference series to its nearest neighbours of the same class.
     info
@@ -152,74 +152,48 @@ class PlausibilityReference:
     >>> from sparcets.testing.mocks import mean_proba
     >>> X, y = make_series()
     >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:4], target=1)
-    >>> measured = PlausibilityReference.fit(X, y, e.info).measure(e)
+    >>> measured = PlausibilityReference.fit(Series(X), y, e.info).measure(e)
     >>> {name: values.shape for name, values in measured.items()}
     {'distance': (4,), 'outside': (4,), 'jumps': (4,), 'stretch': (4,)}
     >>> measured["outside"].tolist()
     [0.0, 0.0, 0.0, 0.0]
     """
 
-    series: FloatArray
+    series: Series
     labels: IntArray
-    lengths: IntArray
     own_distance: FloatArray
     info: SeriesInfo
 
     @classmethod
     def fit(
-        cls,
-        X: FloatArray,
-        y: IntArray,
-        info: SeriesInfo,
-        *,
-        lengths: IntArray | None = None,
-        rows: IntArray | None = None,
+        cls, series: Series, y: IntArray, info: SeriesInfo, *, rows: IntArray | None = None
     ) -> PlausibilityReference:
         """Choose reference series, evenly spaced within each class, and measure the distances between them.
 
         Parameters
         ----------
-        X, y
-            Training series (batch, time, features) in the data's own units, and their classes (batch,).
+        series, y
+            Training series in the data's own units, and their classes (batch,).
         info
             Names and scale of the data.
-        lengths
-            True lengths of padded series, or None.
         rows
             The reference series, where they are chosen already.
         """
         info = info.of_series  # side inputs never change
-        X, all_lengths = X[:, :, : info.n_features], np.full(len(X), X.shape[1]) if lengths is None else lengths
         if rows is None:
             of_each = [_evenly_spaced(np.flatnonzero(y == label)) for label in range(info.n_classes)]
             rows = np.concatenate(of_each).astype(np.int64)
-        chosen = rows
-        steps = all_lengths[chosen].astype(np.int64)
-        series = _standardised(X[chosen], steps, info)
-        labels = np.asarray(y[chosen], dtype=np.int64)
-        own = np.full(len(chosen), np.nan)
+        chosen, labels = _standardised(series[rows], info), np.asarray(y[rows], dtype=np.int64)
+        own = np.full(len(rows), np.nan)
         for label in np.unique(labels):
-            of_class = np.flatnonzero(labels == label)
-            distances = _distances(series[of_class], steps[of_class], series[of_class], steps[of_class], X.shape[1])
-            np.fill_diagonal(distances, np.inf)
-            own[of_class] = _mean_of_nearest(distances, len(of_class))
-        return cls(
-            series=series,
-            labels=labels,
-            lengths=steps,
-            own_distance=own,
-            info=info,
-        )
+            own[labels == label] = _own_distances(chosen[labels == label])
+        return cls(series=chosen, labels=labels, own_distance=own, info=info)
 
     def restricted(self, rows: IntArray) -> PlausibilityReference:
         """Return a reference to some of the series alone, all of class 0."""
-        series, steps, own = self.series[rows], self.lengths[rows], np.full(len(rows), np.nan)
-        if len(rows) > 1:
-            distances = _distances(series, steps, series, steps, self.info.n_steps)
-            np.fill_diagonal(distances, np.inf)
-            own = _mean_of_nearest(distances, len(rows))
-        labels = np.zeros(len(rows), dtype=np.int64)
-        return replace(self, series=series, labels=labels, lengths=steps, own_distance=own)
+        series = self.series[rows]
+        own = _own_distances(series) if len(rows) > 1 else np.full(len(rows), np.nan)
+        return replace(self, series=series, labels=np.zeros(len(rows), dtype=np.int64), own_distance=own)
 
     def measure(self, answers: Explanation) -> dict[str, FloatArray]:
         """Return four measures of each counterfactual; padding and missing entries do not count.
@@ -249,33 +223,30 @@ class PlausibilityReference:
 
     def _distance(self, answers: Explanation) -> FloatArray:
         """Return the percentile of the distance to the target class (answers,)."""
-        made, target = answers.counterfactual, answers.target
-        lengths = np.full(len(made), made.shape[1]) if answers.lengths is None else answers.lengths
-        percentile = np.full(len(made), np.nan)
+        made, percentile = Series(answers.counterfactual, answers.lengths), np.full(len(answers), np.nan)
         n_steps = self.info.n_steps  # beyond them, no reference series has anything to compare with
-        made, lengths = made[:, :n_steps], np.minimum(lengths, n_steps)
-        for label in np.unique(target):
-            rows, of_class = np.flatnonzero(target == label), np.flatnonzero(self.labels == label)
-            if len(of_class) < 2:
+        made = Series(made.values[:, :n_steps], np.minimum(made.steps, n_steps))
+        for label in np.unique(answers.target):
+            rows, of_class = np.flatnonzero(answers.target == label), self.labels == label
+            if of_class.sum() < 2:
                 continue
-            standard = _standardised(made[rows], lengths[rows], self.info)
-            distances = _distances(
-                standard, lengths[rows], self.series[of_class], self.lengths[of_class], made.shape[1]
-            )
-            nearest = _mean_of_nearest(distances, len(of_class))
+            distances = _distances(_standardised(made[rows], self.info), self.series[of_class])
+            nearest = _mean_of_nearest(distances, distances.shape[1])
             nearest *= 1 - ROUNDING  # equal distances may differ in their last bits, by what else is computed
-            percentile[rows] = np.searchsorted(np.sort(self.own_distance[of_class]), nearest) / len(of_class)
+            percentile[rows] = np.searchsorted(np.sort(self.own_distance[of_class]), nearest) / distances.shape[1]
         return percentile
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
         """Return everything but ``info`` as plain arrays by name, for a file."""
-        names = ("series", "labels", "lengths", "own_distance")
-        return {name: getattr(self, name) for name in names}
+        series = {"series": self.series.values, "lengths": self.series.steps}
+        return {**series, "labels": self.labels, "own_distance": self.own_distance}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any], info: SeriesInfo) -> PlausibilityReference:
         """Build from :meth:`to_arrays`'s output; ``info`` is that of the fit."""
-        return cls(info=info.of_series, **arrays)
+        series = Series(arrays["series"], arrays["lengths"])
+        own = arrays["own_distance"]
+        return cls(series=series, labels=arrays["labels"], own_distance=own, info=info.of_series)
 
 
 def _evenly_spaced(rows: IntArray) -> IntArray:
@@ -285,46 +256,38 @@ def _evenly_spaced(rows: IntArray) -> IntArray:
     return np.asarray(rows[np.linspace(0, len(rows) - 1, PER_CLASS).round().astype(np.int64)])
 
 
-def _standardised(X: FloatArray, lengths: IntArray, info: SeriesInfo) -> FloatArray:
-    """Return standardised, flattened series with padding set to 0 (batch, time · features), in float32."""
-    inside = length_mask(lengths, len(X), X.shape[1])[..., None]
-    standard = np.where(inside, info.scaler.transform(X), 0.0).astype(np.float32)
-    return standard.reshape(len(X), X.shape[1] * X.shape[2])
+def _standardised(series: Series, info: SeriesInfo) -> Series:
+    """Return standardised series in float32, zero in padding."""
+    standard = info.scaler.transform(series.values[:, :, : info.n_features])
+    return Series(np.where(series.inside[..., None], standard, 0.0).astype(np.float32), series.steps)
 
 
-def _distances(a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: IntArray, n_steps: int) -> FloatArray:
+def _own_distances(series: Series) -> FloatArray:
+    """Return the mean distance of each series to its nearest neighbours among the others."""
+    distances = _distances(series, series)
+    np.fill_diagonal(distances, np.inf)
+    return _mean_of_nearest(distances, len(series))
+
+
+def _distances(a: Series, b: Series) -> FloatArray:
     """Return root mean square differences (rows of a, rows of b) over the entries that both series have.
 
-    The mean is over steps, the sum over features.
+    The mean is over steps, the sum over features; infinite where no entry is shared.
     """
-    if np.isnan(a.sum()) or np.isnan(b.sum()):
-        return _distances_with_gaps(a, a_lengths, b, b_lengths, n_steps)
-    a_inside = length_mask(a_lengths, len(a), n_steps).astype(np.float32)
-    b_inside = length_mask(b_lengths, len(b), n_steps).astype(np.float32)
-    a_squares = (a**2).reshape(len(a), n_steps, -1).sum(2)  # (rows of a, time)
-    b_squares = (b**2).reshape(len(b), n_steps, -1).sum(2)
-    # Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab; padding is 0 in the products and masked in the squares.
-    whole = a_squares @ b_inside.T + a_inside @ b_squares.T
-    squares = whole - 2 * (a @ b.T)
+    # Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab; what is missing or padding is 0 in the products and masked in the squares.
+    if a.gaps is None and b.gaps is None:
+        x, y, n_features = a.values, b.values, 1
+        known_x, known_y = a.inside.astype(np.float32), b.inside.astype(np.float32)  # steps
+        square_x, square_y = (x**2).sum(2), (y**2).sum(2)
+    else:  # a mask of entries instead of one of steps
+        x, y = (np.where(one.measured, one.values, 0.0) for one in (a, b))
+        n_features = a.n_features
+        known_x, known_y = (one.measured.reshape(len(one), -1).astype(np.float32) for one in (a, b))
+        square_x, square_y = (x**2).reshape(len(x), -1), (y**2).reshape(len(y), -1)
+    whole = square_x @ known_y.T + known_x @ square_y.T
+    squares = whole - 2 * (x.reshape(len(x), -1) @ y.reshape(len(y), -1).T)
     squares[squares < ROUNDING * whole] = 0.0  # equal series, but for rounding
-    return np.asarray(np.sqrt(squares / (a_inside @ b_inside.T)))
-
-
-def _distances_with_gaps(
-    a: FloatArray, a_lengths: IntArray, b: FloatArray, b_lengths: IntArray, n_steps: int
-) -> FloatArray:
-    """Do what :func:`_distances` does, with a mask of entries instead of one of steps; infinite if none is shared."""
-    n_features = a.shape[1] // n_steps
-
-    def measured(x: FloatArray, lengths: IntArray) -> tuple[FloatArray, FloatArray]:
-        known = ~np.isnan(x) & np.repeat(length_mask(lengths, len(x), n_steps), n_features, axis=1)
-        return np.where(known, x, 0.0), known.astype(np.float32)
-
-    (a, a_known), (b, b_known) = measured(a, a_lengths), measured(b, b_lengths)
-    whole = a**2 @ b_known.T + a_known @ (b**2).T
-    squares = whole - 2 * (a @ b.T)
-    squares[squares < ROUNDING * whole] = 0.0
-    common = a_known @ b_known.T / n_features
+    common = known_x @ known_y.T / n_features
     return np.asarray(np.sqrt(np.divide(squares, common, out=np.full(common.shape, np.inf), where=common > 0)))
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.evidence import PlausibilityReference
 
 
@@ -38,7 +39,8 @@ def answers(query: Any, made: Any, info: SeriesInfo, *, target: Any = 0, lengths
 def fit(X: Any, y: Any, *, names: tuple[str, ...] | None = None, **more: Any) -> PlausibilityReference:
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     info = SeriesInfo.from_series(X, tuple(f"class {k}" for k in range(int(y.max()) + 1)), **more)
-    return PlausibilityReference.fit(X, y, info if names is None else replace(info, feature_names=names), **more)
+    info = info if names is None else replace(info, feature_names=names)
+    return PlausibilityReference.fit(Series(X, more.get("lengths")), y, info)
 
 
 def constant(*values: float) -> FloatArray:
@@ -194,11 +196,11 @@ def test_at_most_500_series_of_each_class_evenly_spaced() -> None:
     X = np.arange(2200.0)[:, None, None]
     y = np.repeat([0, 1], [1998, 202])
     reference = fit(X, y)
-    values = reference.info.scaler.inverse(reference.series[:, None, :].astype(float))[:, 0, 0].round().astype(int)
+    values = reference.info.scaler.inverse(reference.series.values.astype(float))[:, 0, 0].round().astype(int)
     assert np.bincount(reference.labels).tolist() == [500, 202]
     first = values[:500]
     assert first[0] == 0 and first[-1] == 1997 and set(np.diff(first)) == {4, 5}
-    assert reference.series.dtype == np.float32
+    assert reference.series.values.dtype == np.float32
 
 
 def test_arrays_give_the_same_reference() -> None:

@@ -219,7 +219,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         model = FittedModel(
             ensemble=ensemble,
             prototypes=Prototypes.choose(job, self.classifier, seed),
-            reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
+            reference=PlausibilityReference.fit(job.series, job.y, job.info),
             generator=generator,
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,

@@ -467,6 +467,6 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
         explainer._model = replace(
             model,
             ensemble=replace(model.ensemble, explained=cast("Classifier", surrogate)),
-            reference=PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths),
+            reference=PlausibilityReference.fit(job.series, job.y, job.info),
             long=LongSeries(grid, averages.info.scaler, Prototypes.choose(job, user, seed)),
         )

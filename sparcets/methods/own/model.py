@@ -369,6 +369,6 @@ def real_series(job: FitJob, regressor: Regressor, seed: int) -> dict[str, Any]:
     return {
         "prototypes": Prototypes(series, np.zeros(len(rows), dtype=np.int64)),
         "prototype_numbers": both[:, rows],
-        "reference": PlausibilityReference.fit(job.X, job.y, job.info, lengths=job.lengths, rows=references),
+        "reference": PlausibilityReference.fit(job.series, job.y, job.info, rows=references),
         "reference_numbers": both[:, references],
     }

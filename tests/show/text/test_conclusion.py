@@ -15,6 +15,7 @@ from sparcets.core.arrays import FloatArray
 from sparcets.core.evidence import VERDICTS, Evidence, shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.show.phrases import NO_ADVICE
 from sparcets.show.report import write_report
@@ -138,7 +139,7 @@ def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers(tmp_path: P
     made = ds.X_test[0].copy()
     made[10:20, 0], made[20:30, 0] = np.linspace(0, 66, 10), np.linspace(0, -74, 10)
     e = answer_of(info, ds.X_test[0], made)
-    looks = PlausibilityReference.fit(ds.X_train, ds.y_train, info).measure(e)
+    looks = PlausibilityReference.fit(Series(ds.X_train), ds.y_train, info).measure(e)
     e = replace(e, evidence=replace(e.evidence, plausibility=looks))
     assert e.believed[0] and e.verdict[0] == "doubtful"
     assert "LeftHip goes to −74° and 66°, where real series have −29 to 29°" in e.text(0)
@@ -159,7 +160,7 @@ def test_a_wrist_that_jumps_is_doubtful(trial: Any, tmp_path: Path) -> None:
     ds, made = trial
     info = SeriesInfo.from_series(ds.X_train, ds.class_names, source=ds)
     e = answer_of(info, ds.X_test[0], made)
-    looks = PlausibilityReference.fit(ds.X_train, ds.y_train, info).measure(e)
+    looks = PlausibilityReference.fit(Series(ds.X_train), ds.y_train, info).measure(e)
     e = replace(e, evidence=replace(e.evidence, plausibility=looks))
     assert e.believed[0] and VERDICTS[str(e.verdict[0])].tone == "amber"
     stretched, jumps = conclude(e).doubts[:2]
