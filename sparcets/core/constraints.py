@@ -290,13 +290,12 @@ class _Binder:
         """Return the entries that are frozen (time, features)."""
         frozen: Any = self.constraints.frozen
         entries = np.zeros((self.info.n_steps, self.info.n_features), dtype=bool)
-        if isinstance(frozen, Mapping):
-            for feature, windows in self._mapping("frozen", frozen):
-                for start, stop in self._windows(f"frozen of {self._name(feature)}", windows):
-                    entries[start:stop, feature] = True
-        else:
-            for start, stop in self._windows("frozen", frozen):
-                entries[start:stop] = True
+        by_feature = isinstance(frozen, Mapping)
+        given: list[tuple[Any, Any]] = [*self._mapping("frozen", frozen)] if by_feature else [(slice(None), frozen)]
+        for feature, windows in given:
+            what = f"frozen of {self._name(feature)}" if by_feature else "frozen"
+            for start, stop in self._windows(what, windows):
+                entries[start:stop, feature] = True
         return entries
 
     def _windows(self, what: str, given: Any) -> list[tuple[int, int]]:

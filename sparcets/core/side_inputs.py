@@ -107,7 +107,7 @@ class SideInputs:
                 )
             if np.dtype(dtype).kind in "iub" and not (array == np.rint(array)).all():
                 raise FeatureMismatchError(
-                    f"{owner} was fitted with whole numbers as side[{name!r}], got {_first(array % 1 != 0, array)}."
+                    f"{owner} was fitted with whole numbers as side[{name!r}], got {array[array % 1 != 0].ravel()[0]}."
                 )
             columns.append(array.reshape(rows, -1).astype(np.float64))
         table = np.concatenate(columns, axis=1)
@@ -240,10 +240,6 @@ def _numbers(name: str, values: Any) -> np.ndarray[Any, Any]:
 def _check_rows(name: str, array: Any, n_series: int) -> None:
     if len(array) != n_series:
         raise ShapeError(f"side[{quoted(name)}] must have {n_series} rows, one per series, got {len(array)}.")
-
-
-def _first(where: Any, array: Any) -> Any:
-    return array[where].ravel()[0]
 
 
 PREFIX = "side_"  # of the names of their arrays in a file

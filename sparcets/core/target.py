@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,16 @@ class NumberTarget(ABC):
     def output(self) -> int | str | None:
         """Index or name of the output that it is about; None for all of them."""
 
+    def __post_init__(self) -> None:
+        output, *values = (getattr(self, field.name) for field in reversed(fields(self)))
+        if output is not None and not isinstance(output, str) and not is_integer(output):
+            raise TargetError(f"output must be the index or the name of an output, got {quoted(output)}.")
+        for value in reversed(values):
+            if not is_number(value) or np.isinf(float(value)):
+                raise TargetError(f"{quoted(self)} must be given finite numbers, got {quoted(value)}.")
+
     @abstractmethod
-    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
         """Return the smallest and the largest numbers that count, for queries with these predictions of their own."""
 
     @abstractmethod
@@ -109,12 +117,9 @@ class AtLeast(NumberTarget):
     value: float
     output: int | str | None = None
 
-    def __post_init__(self) -> None:
-        _check_numbers(self, self.value)
-
-    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of the numbers that count (batch,)."""
-        return np.full(len(own), float(self.value)), np.full(len(own), np.inf)
+    def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
+        """Return the bounds of the numbers that count."""
+        return self.value, np.inf
 
     def words(self, unit: str) -> str:
         """Say it in words."""
@@ -134,12 +139,9 @@ class AtMost(NumberTarget):
     value: float
     output: int | str | None = None
 
-    def __post_init__(self) -> None:
-        _check_numbers(self, self.value)
-
-    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of the numbers that count (batch,)."""
-        return np.full(len(own), -np.inf), np.full(len(own), float(self.value))
+    def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
+        """Return the bounds of the numbers that count."""
+        return -np.inf, self.value
 
     def words(self, unit: str) -> str:
         """Say it in words."""
@@ -161,15 +163,15 @@ class Between(NumberTarget):
     output: int | str | None = None
 
     def __post_init__(self) -> None:
-        _check_numbers(self, self.low, self.high)
+        NumberTarget.__post_init__(self)
         if self.low > self.high:
             raise TargetError(
                 f"{quoted(self)} holds no number; write Between({', '.join(_written(self.high, self.low))})."
             )
 
-    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of the numbers that count (batch,)."""
-        return np.full(len(own), float(self.low)), np.full(len(own), float(self.high))
+    def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
+        """Return the bounds of the numbers that count."""
+        return self.low, self.high
 
     def words(self, unit: str) -> str:
         """Say it in words."""
@@ -191,15 +193,15 @@ class Change(NumberTarget):
     output: int | str | None = None
 
     def __post_init__(self) -> None:
-        _check_numbers(self, self.by)
+        NumberTarget.__post_init__(self)
         if self.by == 0:
             raise TargetError(
                 "Change(0) asks for no change. Say by how much the number has to change, as in Change(5)."
             )
 
-    def interval(self, own: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of the numbers that count (batch,)."""
-        wanted, free = own + float(self.by), np.full(len(own), np.copysign(np.inf, self.by))
+    def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
+        """Return the bounds of the numbers that count."""
+        wanted, free = own + float(self.by), np.copysign(np.inf, self.by)
         return (wanted, free) if self.by > 0 else (free, wanted)
 
     def words(self, unit: str) -> str:
@@ -215,14 +217,6 @@ def _written(*values: float) -> list[str]:
         if not rounded and len(set(texts)) >= len(set(values)):
             break
     return texts
-
-
-def _check_numbers(target: NumberTarget, *values: Any) -> None:
-    if target.output is not None and not isinstance(target.output, str) and not is_integer(target.output):
-        raise TargetError(f"output must be the index or the name of an output, got {quoted(target.output)}.")
-    for value in values:
-        if not is_number(value) or np.isinf(float(value)):
-            raise TargetError(f"{quoted(target)} must be given finite numbers, got {quoted(value)}.")
 
 
 def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None, owner: str) -> int:
@@ -280,25 +274,25 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
     if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
         target = target.item()
     if isinstance(target, str) or not hasattr(target, "__len__"):
-        if is_integer(target):
+        if is_integer(target) and str(target) in class_names:
             _check_unambiguous(int(target), class_names)
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)
-    if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and len(target) == n_queries and target.ndim == 1:
-        for extreme in (target.min(), target.max()) if n_queries else ():
-            _one_target(extreme, class_names)
-        return target.astype(np.int64)
     # A list is not converted to an array: that would turn [1, "well"] into strings.
     values = target.tolist() if hasattr(target, "tolist") else list(target)
     if len(values) != n_queries:
         raise TargetError(
             f"target must be one class, or one per query: {n_queries} queries came with {len(values)} targets."
         )
-    return np.array([_one_target(v, class_names) for v in values], dtype=np.int64)
+    if isinstance(target, np.ndarray) and target.dtype.kind in "iu" and target.ndim == 1:
+        values = np.unique(target).tolist()  # many queries have few targets
+        index = np.array([_one_target(value, class_names) for value in values], dtype=np.int64)
+        return index[np.searchsorted(values, target)]
+    return np.array([_one_target(value, class_names) for value in values], dtype=np.int64)
 
 
 def _check_unambiguous(target: int, class_names: Sequence[str]) -> None:
     """Raise for a number that is the name of a class and the index of another one."""
-    if str(target) in class_names and list(class_names) != [str(k) for k in range(len(class_names))]:
+    if list(class_names) != [str(k) for k in range(len(class_names))]:
         index = f" or target=[{target}, …], one index per query" if 0 <= target < len(class_names) else ""
         raise TargetError(
             f"target={target} is ambiguous, since the classes are named by numbers: {', '.join(class_names)}. Give the "

@@ -148,13 +148,24 @@ def check_padded(
 
 
 def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
-    """Return a list of series (time, features) as padded series and lengths; None for anything else."""
+    """Return a list of series (time, features) as padded ones and their lengths.
+
+    None for anything else, and for equally long series unless ``unequal``, where lengths are expected.
+    """
     if not isinstance(X, (list, tuple)):
         return None
     series = [as_array(one, f"X[{i}]", "Pass arrays (time, features).", gaps=True) for i, one in enumerate(X)]
     if {one.ndim for one in series} != {2}:
         return None
-    return join_series([_as_float(one, f"X[{i}]") for i, one in enumerate(series)], unequal=unequal)
+    series = [_as_float(one, f"X[{i}]") for i, one in enumerate(series)]
+    steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
+    if len(steps) == len(features) == 1 and not unequal:
+        return None  # an array of them is enough
+    if len(features) > 1:
+        hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
+        found = ", ".join(str(n) for n in sorted(features)[:4])
+        raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
+    return pad(series, max(steps)), np.array([len(one) for one in series], dtype=np.int64)
 
 
 def as_array(values: Any, name: str, ragged_hint: str, *, gaps: bool = False) -> np.ndarray[Any, Any]:
@@ -204,11 +215,20 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
     if array.dtype.kind != "O":
         hint = f" Convert text by {name}.astype(float)." if array.dtype.kind in "UST" else ""
         raise DataError(f"{name} must hold real numbers, got dtype {array.dtype}.{hint}")
+    wrong: list[Any] = []
+
+    def number(value: Any) -> float:
+        try:
+            return _number(value)
+        except (TypeError, ValueError, OverflowError):
+            wrong.append(value)
+            raise
+
     try:
-        return np.asarray(np.frompyfunc(_number, 1, 1)(array), dtype=np.float64)
+        return np.asarray(np.frompyfunc(number, 1, 1)(array), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        place, wrong = next((place, v) for place, v in np.ndenumerate(array) if not _is_number(v))
-        raise DataError(f"{name} must hold real numbers, got {quoted(wrong)} at {list(place)}.") from error
+        place = next(place for place, value in np.ndenumerate(array) if value is wrong[0])
+        raise DataError(f"{name} must hold real numbers, got {quoted(wrong[0])} at {list(place)}.") from error
 
 
 def _number(value: Any) -> float:
@@ -220,14 +240,6 @@ def _number(value: Any) -> float:
     return float(value)
 
 
-def _is_number(value: Any) -> bool:
-    try:
-        _number(value)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
 def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
     block = max(1, _BLOCK // array[0].size)  # a mask over all entries would need a quarter of the array's memory
     parts = (array[start : start + block] for start in range(0, len(array), block))
@@ -235,7 +247,7 @@ def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> Fl
     with np.errstate(all="ignore"):
         if all(float(np.dot(flat, flat)) <= LARGEST**2 for flat in (part.reshape(-1) for part in parts)):
             return array
-    return check_entries(array, name, first, gaps=gaps)
+    return _check_entries(array, name, first, gaps=gaps)
 
 
 def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:
@@ -510,33 +522,8 @@ def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
     return numbers
 
 
-def join_series(series: Sequence[FloatArray], *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
-    """Return series (time, features) as padded ones (batch, time, features) and their lengths.
-
-    None if all are equally long, where an array of them is enough; unless ``unequal``, where lengths are expected.
-    """
-    steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
-    if len(steps) == len(features) == 1 and not unequal:
-        return None
-    if len(features) > 1:
-        hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
-        found = ", ".join(str(n) for n in sorted(features)[:4])
-        raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
-    return pad(series, max(steps)), np.array([len(one) for one in series], dtype=np.int64)
-
-
-def check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
-    """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise.
-
-    Parameters
-    ----------
-    array, name
-        Series (batch, time, features), and their name in messages.
-    first
-        Index of the first series, for messages.
-    gaps
-        Whether entries may be missing.
-    """
+def _check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
+    """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise."""
     wrong = np.abs(array) > LARGEST
     wrong = wrong if gaps else wrong | np.isnan(array)
     positions = np.argwhere(wrong)

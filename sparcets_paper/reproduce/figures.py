@@ -295,8 +295,8 @@ def _figure2(stored: StoredRuns) -> Figure:
     import torch
 
     from sparcets.core.settings import ClassifierConfig, SparceConfig
-    from sparcets.training.generator import Discriminator, Generator
     from sparcets.training.architectures import BiLstm
+    from sparcets.training.generator import Discriminator, Generator
     from sparcets_paper.plots.architecture import plot_architecture
 
     data = stored.dataset("catching")
