@@ -1,4 +1,4 @@
-"""``sparcets fit``: train a classifier and fit an explainer to it."""
+"""``sparcets fit``: train a classifier and fit an explainer to it; ``sparcets export``: its generator as ONNX."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def fit_one(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
     given = (f"seed={asked.seed}", f"device={asked.device}", *(asked.setting or []))
     config = from_preset(kind.config_class, asked.preset, asked.target).override(*given)
     own = options.own_model(asked.model, asked.output, asked.layout, asked.classes)
-    task = {"task": asked.task} if asked.task else {}
+    task = {} if asked.task is None else {"task": asked.task}
     of_data: dict[str, Any] = {"seed": asked.seed, **options.parse_options(asked.option), **task}
     if own is None:
         if of_data.get("task") == "regression":
@@ -147,7 +147,7 @@ def fit_one(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
         build = _classifier_builder(asked)
     else:
         own.check_outside(asked.out)
-        if asked.classifier != "bilstm" or asked.classifier_setting or asked.missing:
+        if asked.classifier != "bilstm" or asked.classifier_setting or asked.missing is not None:
             raise ConfigError(
                 "give --model for your own model, or --classifier for one to train, not both (--missing is of the "
                 "latter)."
@@ -218,7 +218,7 @@ def _classifier_builder(asked: options.Options) -> Any:
     from sparcets.models.network import TorchClassifier, load_classifier
 
     name = asked.classifier
-    settings = [*(asked.classifier_setting or []), *([f"missing={asked.missing}"] if asked.missing else [])]
+    settings = [*(asked.classifier_setting or []), *([] if asked.missing is None else [f"missing={asked.missing}"])]
     if Path(name).is_dir():
         if settings:
             raise ConfigError(
@@ -229,3 +229,26 @@ def _classifier_builder(asked: options.Options) -> Any:
     start = ClassifierConfig.tiny() if asked.preset == "tiny" else ClassifierConfig()
     config = start.override(f"seed={asked.seed}", f"device={asked.device}", *settings)
     return TorchClassifier(name, config).fit
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write (.onnx).")],
+    own: options.NamedAgain = None,
+    device: options.Device = "auto",
+    json: options.Json = False,
+) -> None:
+    """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
+    from sparcets.io.files import file_to_write
+    from sparcets.methods.export import export_generator
+    from sparcets.methods.fit_folder import load_fit
+
+    file_to_write(out)  # raises before anything is computed
+    options.check_named(model, own, "export", model, "--out", out)
+    _, explainer = load_fit(model, device=device, model=own)
+    difference = export_generator(explainer, out)
+    if json:
+        options.print_json({"file": str(out), "bytes": out.stat().st_size, "largest_difference": difference})
+        return
+    typer.echo(f"saved to {out} ({options.in_bytes(out.stat().st_size)})")
+    typer.echo(f"onnxruntime and torch differ by {difference:.1g} standard deviations at most")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sparcets import __version__
-from sparcets.cli import data, demo, evaluate, explain, export, fit, report, servers
+from sparcets.cli import data, demo, evaluate, explain, fit, report, servers
 from sparcets.cli.options import Json, print_json, print_table
 
 
@@ -57,7 +57,7 @@ app.command("fit")(fit.fit)
 app.command("explain")(explain.explain)
 app.command("evaluate")(evaluate.evaluate)
 app.command("report")(report.report)
-app.command("export")(export.export)
+app.command("export")(fit.export)
 app.command("studio")(servers.studio)
 app.command("serve")(servers.serve)
 app.command("list")(list_all)

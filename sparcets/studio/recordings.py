@@ -54,14 +54,11 @@ class AllRecordings:
 
     def __init__(self, dataset: Dataset, new: Sequence[Recordings] = ()) -> None:
         self.class_names = dataset.class_names
+        columns = ("X", "y", "lengths", "ids", "subjects")
         self.parts = [
-            Part("test", dataset.X_test, dataset.y_test, dataset.lengths_test, dataset.ids_test, dataset.subjects_test),
-            Part(
-                "train", dataset.X_train, dataset.y_train, dataset.lengths_train, dataset.ids_train,
-                dataset.subjects_train,
-            ),
+            *(Part(name, *(getattr(dataset, f"{column}_{name}") for column in columns)) for name in ("test", "train")),
             *(Part("new", n.X, self._indices(n.labels, len(n.X)), n.lengths, n.ids, n.subjects) for n in new),
-        ]  # fmt: skip
+        ]
         self._ends = np.cumsum([len(part.X) for part in self.parts])
         sizes = [len(part.X) for part in self.parts]
         self.labels: IntArray = np.concatenate([part.labels for part in self.parts]).astype(np.int64)

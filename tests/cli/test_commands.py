@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -197,6 +198,14 @@ def test_a_user_error_about_a_model_is_one_line(
     capsys: pytest.CaptureFixture[str], model: str, arguments: list[str], message: str
 ) -> None:
     assert message in user_error(capsys, "explain", model, *arguments)
+
+
+@pytest.mark.parametrize(("command", "extra"), [(["studio"], "studio"), (["serve", "model"], "serve")])
+def test_an_extra_that_is_not_installed_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str], extra: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert f"pip install 'sparcets[{extra}]'" in user_error(capsys, *command)
 
 
 def test_debug_raises_the_error() -> None:
