@@ -32,7 +32,7 @@ from sparcets.core.arrays import FloatArray, length_mask
 from sparcets.core.constraints import Constraints, open_ends
 from sparcets.core.enforcement import Project
 from sparcets.core.errors import CapabilityError, DataError, NotFittedError, OutOfRangeError, quoted
-from sparcets.core.evidence import MARGIN
+from sparcets.core.evidence import MARGIN, limb_length
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, SeriesInfo
 from sparcets.core.series import without_gaps
@@ -46,7 +46,7 @@ def limb_lengths(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:
     >>> limb_lengths(np.array([[[0.0, 0.0, 3.0, 4.0]]]), arm)
     {'elbow–wrist': array([[5.]])}
     """
-    return {f"{a}–{b}": np.linalg.norm(_between(X, skeleton, a, b), axis=-1) for a, b in skeleton.limbs}
+    return {f"{a}–{b}": limb_length(X, skeleton, (a, b)) for a, b in skeleton.limbs}
 
 
 def joint_angles(X: FloatArray, skeleton: Skeleton) -> dict[str, FloatArray]:

@@ -40,6 +40,7 @@ GRID = {"gridcolor": "#ececec", "zeroline": False}
 FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
 NOTE = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98}  # the title of a figure
 BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # shading behind curves and maps
+MARKED = {**BEHIND, "fillcolor": style.MARK, "opacity": 0.2}
 
 
 def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
@@ -66,13 +67,7 @@ def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
     data, layout = [], _panels(curves, min_height)
     for row, panel in enumerate(curves.panels):
         data += [*_made(curves, row), _recorded(curves, row)]
-        mark = {
-            **BEHIND,
-            "xref": "x",
-            "yref": f"y{row + 1 if row else ''} domain",
-            "fillcolor": style.MARK,
-            "opacity": 0.2,
-        }
+        mark = {**MARKED, "xref": "x", "yref": f"y{row + 1 if row else ''} domain"}
         layout["shapes"] += [
             {**mark, "x0": round(float(start), 5), "x1": round(float(end), 5), "y0": 0, "y1": 1}
             for start, end in panel.curves[0].spans
@@ -275,17 +270,9 @@ def base_layout(height: int) -> PageFigure:
 
 def belief_figure(belief: Belief) -> PageFigure:
     """Return the curve of belief of one answer: changed values against the least convinced kind of other models."""
-    data: list[PageFigure] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "x": rounded(belief.share),
-            "y": rounded(belief.best),
-            "line": {"color": style.BEFORE, "width": 1.6, "shape": "hv"},
-            "hoverinfo": "skip",
-            "name": BEST,
-        }
-    ]
+    best = {"x": rounded(belief.share), "y": rounded(belief.best), "hoverinfo": "skip", "name": BEST}
+    line = {"color": style.BEFORE, "width": 1.6, "shape": "hv"}
+    data: list[PageFigure] = [{"type": "scatter", "mode": "lines", "line": line, **best}]
     for word, symbol in (("believed", "circle"), ("doubtful", "diamond-open"), ("not reached", "x-thin-open")):
         if (chosen := belief.word == word).any():
             marker = {"color": VERDICTS[word].colour, "size": 8, "symbol": symbol}
