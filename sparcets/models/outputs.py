@@ -122,7 +122,8 @@ def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
         raw = raw[:, None]
     if raw.ndim != 2 or len(raw) != n:
         wanted = "numbers (batch,) or (batch, outputs)" if numbers else "(batch, classes)"
-        raise ModelOutputError(f"{name} must return {wanted}, got {shape} for {n} series.")
+        hint = " For a model of classes, leave task='regression' out." if numbers else ""
+        raise ModelOutputError(f"{name} must return {wanted}, got {shape} for {n} series.{hint}")
     if not (raw.is_floating_point() if isinstance(raw, Tensor) else raw.dtype.kind in "fiub"):
         wanted = "a tensor of numbers" if numbers else "logits or probabilities, not labels"
         raise ModelOutputError(f"{name} returned {raw.dtype}; wrap a model that returns {wanted}.")

@@ -29,15 +29,6 @@ def test_rows_of_other_series_than_the_queries_raise():
     assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
 
 
-def test_one_contradicting_row_is_enough():
-    X = DATA.X_test[QUERIES] + np.float32(0.01)  # derived from test series, except for one
-    X[2] = DATA.X_test[QUERIES[3]]
-    with pytest.raises(DataError, match="for query 2,"):
-        score(X, rows=QUERIES)
-    X[2] = DATA.X_test[QUERIES[2]]
-    assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
-
-
 def test_rows_may_give_any_of_duplicate_test_series():
     twice = replace(DATA, X_test=np.tile(DATA.X_test, (2, 1, 1)), y_test=np.tile(DATA.y_test, 2))
     later = QUERIES + len(DATA.X_test)
@@ -50,13 +41,6 @@ def test_another_data_set_of_the_same_shape_is_a_warning():
     expected = f"warning: none of the {len(QUERIES)} queries is in the test part of 'other'"
     assert s.notes[0].startswith(expected) and expected in repr(s) and expected.capitalize() in s.to_markdown()
     assert "training part" not in s.notes[0]
-
-
-def test_several_answers_to_one_query_are_one_query():
-    X = DATA.X_test[QUERIES[:4]].copy()
-    X[0] += 0.5
-    s = sp.evaluate(EXPLAINER.explain(X, target=1, n=3), DATA, judges={})
-    assert s.notes[0].startswith("1 of the 4 queries is not")
 
 
 def test_queries_from_the_training_part_are_noted():

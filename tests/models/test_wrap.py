@@ -528,7 +528,7 @@ def test_regressors():
     ("function", "message"),
     [
         (lambda x: {"a": x, "b": x}, r"returned a dict of a, b"),
-        (lambda x: x, r"must return numbers \(batch,\) or \(batch, outputs\)"),
+        (lambda x: x, r"must return numbers \(batch,\) or \(batch, outputs\), .* leave task='regression' out"),
         (lambda x: x[:, 0] * torch.nan, "returned NaN or infinity"),
         (lambda x: x[:, 99], "failed on an input of shape"),
     ],
