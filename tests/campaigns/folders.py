@@ -16,9 +16,13 @@ from typing import Any
 
 import numpy as np
 
+import sparcets as sp
+from sparcets.cli.explain import save_pictures
 from sparcets.core.errors import SparcetsError
 from sparcets.io.files import TEMPORARY
 from sparcets.io.locks import LOCK
+from sparcets.show.report import write_report
+from sparcets_paper.table import Table
 
 from .registry import OK, Trial, campaign
 from .site import ARCHIVE, Server, expect_small_archive, site
@@ -35,21 +39,7 @@ NAMES = (
     *("motionsense", ARCHIVE, f"{ARCHIVE}.part", ".fetching-mine", f".run{TEMPORARY}mine.npz", ".theirs.tmp-12345678"),
 )
 SPECIAL = (LOCK, f".run{TEMPORARY}12345678.npz", f".theirs{TEMPORARY}12345678", f".{ARCHIVE}.sparcets-part")
-KINDS = (
-    "file",
-    "file",
-    "file",
-    "folder",
-    "folder",
-    "folder",
-    "link",
-    "dangling",
-    "loop",
-    "up",
-    "pipe",
-    "socket",
-    "hard",
-)
+KINDS = (*["file", "folder"] * 3, "link", "dangling", "loop", "up", "pipe", "socket", "hard")
 CONTENTS = (b"", b"theirs", b"{}", b'{"a": 1}', b"[1]\n", b"PK\x03\x04", b"\x89PNG\r\n\x1a\n")
 MODES = (0o644, 0o600, 0o640, 0o755, 0o444, 0o666)
 DEPTH = 3
@@ -223,36 +213,12 @@ def _checkpoint(place: Path) -> None:
     point.on_epoch_end(0, {})
 
 
-def _pictures(place: Path) -> None:
-    from sparcets.cli.explain import save_pictures
-
-    save_pictures(material().explanation[:1], place, np.array([0]))
-
-
-def _report(place: Path) -> None:
-    from sparcets.show.report import write_report
-
-    write_report(material().explanation[:1], place / "run.html")
-
-
-def _table(place: Path) -> None:
-    from sparcets_paper.table import Table
-
-    Table("a table", ("a",), (("1",),)).save(place, "table1")
-
-
 def _demo(place: Path) -> None:
     from sparcets.cli.demo import _check_is_demo
 
     _check_is_demo(place)
     for name in ("explanation.npz", "explanation.txt", "report.html"):
         material().explanation.save(place / name)
-
-
-def _parquet(place: Path) -> None:
-    import sparcets as sp
-
-    sp.explain_parquet(material().explainer, material().queries, place)
 
 
 # What writes, and the files that are named with it, which may be replaced.
@@ -262,11 +228,14 @@ ACTIONS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "fit --out --force": (lambda place: _fit(place, force=True), ()),
     "explain --out": (lambda place: material().explanation.save(place / "run.npz"), ("run.npz",)),
     "explain --out, a folder": (lambda place: material().explanation.save(place), ()),
-    "explain --plots": (_pictures, ()),
+    "explain --plots": (lambda place: save_pictures(material().explanation[:1], place, np.array([0])), ()),
     "explain(out=)": (lambda place: material().explainer.explain(material().X, out=place), ()),
-    "explain_parquet": (_parquet, ()),
-    "report --out": (_report, ("run.html",)),
-    "table.save": (_table, ("table1.md", "table1.csv", "table1.tex")),
+    "explain_parquet": (lambda place: sp.explain_parquet(material().explainer, material().queries, place), ()),
+    "report --out": (lambda place: write_report(material().explanation[:1], place / "run.html"), ("run.html",)),
+    "table.save": (
+        lambda place: Table("a table", ("a",), (("1",),)).save(place, "table1"),
+        ("table1.md", "table1.csv", "table1.tex"),
+    ),
     "clf.save": (lambda place: material().explainer.classifier.save(place), ()),
     "ex.save": (lambda place: material().explainer.save(place), ()),
     "data fetch": (_fetch, ()),

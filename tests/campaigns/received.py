@@ -54,27 +54,24 @@ class Here:
         handle = os.open(target.parent, os.O_RDONLY)
         self.handles.append(handle)
         link = f"link{rng.integers(10**6)}{target.suffix}"
-        ways: list[Callable[[], str]] = [
-            lambda: str(target),
-            lambda: far,
-            lambda: f"a/../{far}",
-            lambda: f"./{far}",
-            lambda: f"//{target}",
-            lambda: f"/proc/self/cwd/{os.path.relpath(target)}",
-            lambda: f"/proc/self/root{target}",
-            lambda: f"/dev/fd/{handle}/{target.name}",
-            lambda: f"/proc/{os.getpid()}/fd/{handle}/{target.name}",
-            lambda: far.replace("/", "\\"),
-            lambda: far.replace(".", "\u2024"),
-            lambda: far.replace(".", "%2e"),
-            lambda: str(target).upper(),
-            lambda: f"{target}\0{target.suffix}",
-            lambda: f"{'x' * 300}/{far}",
-            lambda: f"{'a/' * 2000}{target.name}",
-            lambda: f"file://{target}",
-            lambda: f"~/{far}",
-            lambda: f"{far} ",
+        plain = [
+            str(target),
+            far,
+            f"a/../{far}",
+            f"./{far}",
+            f"//{target}",
+            f"/proc/self/cwd/{os.path.relpath(target)}",
         ]
+        plain += [f"/proc/self/root{target}", f"/dev/fd/{handle}/{target.name}", far.replace("/", "\\")]
+        plain += [f"/proc/{os.getpid()}/fd/{handle}/{target.name}", far.replace(".", "\u2024"), far.replace(".", "%2e")]
+        plain += [
+            str(target).upper(),
+            f"{target}\0{target.suffix}",
+            f"{'x' * 300}/{far}",
+            f"{'a/' * 2000}{target.name}",
+        ]
+        plain += [f"file://{target}", f"~/{far}", f"{far} "]
+        ways: list[Callable[[], str]] = [lambda path=path: path for path in plain]
         if links:
             ways += [
                 lambda: _link(start / link, target),
