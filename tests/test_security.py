@@ -191,16 +191,21 @@ def test_arrays_lie_beside_their_header(place: Path) -> None:
         load_fit(place / "received", device="cpu")
 
 
-def write_onnx(path: Path, location: str, *, in_a_node: bool = False, write: bool = True) -> None:
-    """Write a model whose weights are said to be elsewhere; these too, if they are beside it."""
+def write_onnx(path: Path, location: str | None, *, in_a_node: bool = False, order: Any = (0, 1, 2)) -> None:
+    """Write a model of three classes, in the order of features; its weights may be said to be elsewhere.
+
+    Those that are beside the model are written too.
+    """
     onnx = pytest.importorskip("onnx")
-    weight = onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32)[:, :3], "weight")
+    pytest.importorskip("onnxruntime")
+    weight = onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32)[:, list(order)], "weight")
     data = weight.raw_data
-    weight.ClearField("raw_data")
-    weight.data_location = onnx.TensorProto.EXTERNAL
-    for key, value in (("location", location), ("offset", "0"), ("length", str(len(data)))):
-        entry = weight.external_data.add()
-        entry.key, entry.value = key, value
+    if location is not None:
+        weight.ClearField("raw_data")
+        weight.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", location), ("offset", "0"), ("length", str(len(data)))):
+            entry = weight.external_data.add()
+            entry.key, entry.value = key, value
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [helper.make_node("Constant", [], ["weight"], value=weight)] if in_a_node else []
     nodes += [
@@ -212,7 +217,7 @@ def write_onnx(path: Path, location: str, *, in_a_node: bool = False, write: boo
     graph = helper.make_graph(nodes, "model", [series], [logits], [] if in_a_node else [weight])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path.write_bytes(model.SerializeToString())
-    if write and not Path(location).is_absolute() and ".." not in location:
+    if location is not None and not Path(location).is_absolute() and ".." not in location:
         (path.parent / location).parent.mkdir(parents=True, exist_ok=True)
         (path.parent / location).write_bytes(data)
 

@@ -167,15 +167,8 @@ def _answers(e: Explanation, queries: Sequence[Query], n: int) -> list[dict[str,
         whole = queries[i // n].counterfactual  # which then holds the values already
         values = None if whole else e.counterfactual[i, start:end, feature].tolist()
         changed[i].append({"feature": names[feature], "start": start, "end": end, "values": values})
-    columns = {
-        "target": e.target_names.tolist(),
-        "status": e.status.tolist(),
-        "reason": e.reason.tolist(),
-        "valid": e.valid.tolist(),
-        "probability": e.probability.tolist(),
-        "verdict": e.verdict.tolist(),
-        "share_changed": e.share_changed.tolist(),
-    }
+    names_of_columns = ("status", "reason", "valid", "probability", "verdict", "share_changed")
+    columns = {"target": e.target_names.tolist(), **{name: getattr(e, name).tolist() for name in names_of_columns}}
     before, after = (_said(e, predicted) for predicted in (e.prediction_before, e.prediction))
     support = e.support.tolist()
     found = []

@@ -91,7 +91,7 @@ def describe(explainer: BaseExplainer[Any]) -> dict[str, Any]:
         "units": None if of_series.units is None else list(of_series.units),
         "sampling_rate": info.sampling_rate,
         "mutable": of_series.mutable.tolist(),
-        "classes": list(info.class_names) if info.outcome is None else [],
+        "classes": list(info.class_names),
         "outputs": [] if info.outcome is None else list(info.outcome.names),
         "side": [] if info.side is None else list(info.side.names),
         "summary": explainer.summary(),

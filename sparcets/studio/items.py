@@ -150,7 +150,7 @@ def add_fit(
 
     info = explainer.info_
     assert info is not None  # it is fitted
-    if info.outcome is not None:
+    if info.task == "regression":
         raise CapabilityError(f"{fitted.parent} predicts numbers; {CLASSIFIERS_ONLY}")
     digest = digest_of_json(run)[:8]
     known = [record for record in workspace.explainers() if record.id == f"{explainer.method}-{digest}"]

@@ -15,6 +15,7 @@ import pytest
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
+from tests.test_security import write_onnx
 
 from .conftest import output, save_series, user_error
 
@@ -64,26 +65,6 @@ NAMED = ("--model", "my_model.py:load")
 PYTHON = (*NAMED, "--output", "logits:scores")
 
 
-def onnx_model(path: Path, *, apart: bool = False) -> None:
-    onnx = pytest.importorskip("onnx")
-    pytest.importorskip("onnxruntime")
-    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
-    weight = np.eye(4, dtype=np.float32)[:, [1, 0, 2]]
-    graph = helper.make_graph(
-        [
-            helper.make_node("ReduceMean", ["series"], ["mean"], axes=[1], keepdims=0),
-            helper.make_node("MatMul", ["mean", "weight"], ["logits"]),
-        ],
-        "model",
-        [helper.make_tensor_value_info("series", kind, ["batch", None, 4])],
-        [helper.make_tensor_value_info("logits", kind, ["batch", 3])],
-        [onnx.numpy_helper.from_array(weight, "weight")],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    weights = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0} if apart else {}
-    onnx.save(model, str(path), **weights)
-
-
 def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fitted = json.loads(output(capsys, *FIT, *PYTHON, "--json"))
     assert fitted["classifier"] == "my_model.py:load" and fitted["test_accuracy"] == 1.0
@@ -98,7 +79,7 @@ def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pyt
 @pytest.mark.parametrize("apart", [False, True])
 def test_an_onnx_file_is_copied(place: Path, capsys: pytest.CaptureFixture[str], apart: bool) -> None:
     (place / "models").mkdir()
-    onnx_model(place / "models" / "gait.onnx", apart=apart)
+    write_onnx(place / "models" / "gait.onnx", "weights.bin" if apart else None, order=(1, 0, 2))
     output(capsys, *FIT, "--model", "models/gait.onnx", "--output", "logits", "--classes", "brisk, calm,wild")
     shutil.rmtree(place / "models")
     shutil.move("fitted", "elsewhere")

@@ -15,8 +15,8 @@ from sparcets.server.answers import Failure, Query, answer_batch
 from sparcets.server.pool import load
 from sparcets.testing.data import make_series
 from tests.http_api import error
+from tests.test_security import write_onnx
 
-from ..cli.test_own_model import onnx_model
 from .conftest import NAMES, Fit
 
 Start = Callable[..., TestClient]
@@ -240,7 +240,7 @@ def test_a_fit_of_an_onnx_file_is_served(tmp_path: Path, start: Start, monkeypat
     monkeypatch.chdir(tmp_path)
     X, y = make_series(60, n_steps=8)
     np.savez("own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
-    onnx_model(tmp_path / "model.onnx")
+    write_onnx(tmp_path / "model.onnx", None, order=(1, 0, 2))
     options = ("--output", "logits", "--method", "nearest", "--preset", "tiny", "--out", "fitted", "--device", "cpu")
     assert main(["fit", "-d", "own.npz", "--model", "model.onnx", *options]) == 0
     (tmp_path / "model.onnx").unlink()  # the fit has a copy
