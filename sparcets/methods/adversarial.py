@@ -14,15 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray, differs, length_mask, missing_entries
+from sparcets.core.arrays import FloatArray, IntArray, differs
 from sparcets.core.errors import NotFittedError, TrainingError
 from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
+from sparcets.core.series import Series
 from sparcets.core.series import fill_gaps as fill_series
-from sparcets.core.series import rows_by_length
 from sparcets.core.settings import AdversarialConfig, CounterGanConfig, GanConfig, MethodConfig, SparceConfig
 from sparcets.methods.base import BaseExplainer
+from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier
 from sparcets.models.inputs import call_in_batches
@@ -156,7 +157,7 @@ def build_checkpoint(
         step.optimisers,
         history,
         identity=identity,
-        reference_proba=torch.tensor(classifier.outputs_unchecked(*job.first(REFERENCE))),
+        reference_proba=torch.tensor(outputs_of(classifier, job.series[:REFERENCE])),
     )
 
 
@@ -263,9 +264,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         x = torch.tensor(job.standardised(), dtype=torch.float32, device=device)
         gaps = bool(x.isnan().any())
         measured = fill_gaps(x, otherwise=0.0) if gaps else x
-        inside = measured.flatten(0, 1)
-        if job.lengths is not None:
-            inside = measured[torch.tensor(length_mask(job.lengths, len(x), x.shape[1]), device=device)]
+        inside = measured[torch.tensor(job.series.inside, device=device)]
         with seeded(spawn(seed, "weights"), device), single_precision():
             mutable = np.flatnonzero(job.constraints.mutable).tolist()
             generator = self._build_generator(
@@ -298,13 +297,12 @@ class AdversarialExplainer(BaseExplainer[A]):
             lr=config.train.lr,
             betas=(config.train.beta1, config.train.beta2),
             conditional=conditional,
-            lengths=None if job.lengths is None else torch.tensor(job.lengths, device=device),
+            lengths=torch.tensor(job.series.steps, device=device) if job.series.unequal else None,
         )
 
     def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        model = self.classifier
-        steps = None if lengths is None else lengths.to(model.device)
-        return model.log_proba(x.to(model.device), steps).to(x.device)
+        device = self.classifier.device
+        return self.classifier.log_proba(x.to(device), lengths if lengths is None else lengths.to(device)).to(x.device)
 
     @single_precision()
     def _build_generator(
@@ -331,10 +329,10 @@ class AdversarialExplainer(BaseExplainer[A]):
         # Every other class in turn: a feature may matter for some targets only.
         shift = 1 + np.arange(len(rows)) % (K - 1)
         target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
-        lengths = job.steps(rows)
-        proposal = self._propose(job.X[rows], target, job.info, conditional=job.target is None, lengths=lengths)
-        admitted = job.constraints.enforce(job.X[rows], proposal, lengths, gaps=missing_entries(job.X[rows]))
-        moved = differs(admitted, job.X[rows]).any((0, 1))  # (features,)
+        series = job.series[rows]
+        proposal = self._propose(series, target, job.info, conditional=job.target is None)
+        admitted = job.constraints.enforce(series.values, proposal, series.lengths, gaps=series.gaps)
+        moved = differs(admitted, series.values).any((0, 1))  # (features,)
         if not moved.any():
             dead = "the generator is dead: it changes nothing at all"
             if self.config.train.restarts:
@@ -344,7 +342,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:
             log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
-        valid = float((self.classifier.predict_unchecked(admitted, lengths) == target).mean())
+        valid = float((self.classifier.predict_unchecked(admitted, series.lengths) == target).mean())
         if valid < FEW_VALID:
             log.warning(
                 "after the training, %.0f %% of the training queries reach their target. Train longer (train.epochs), "
@@ -358,40 +356,28 @@ class AdversarialExplainer(BaseExplainer[A]):
             raise NotFittedError(f"this {type(self).__name__} has no generator yet. Call fit first.")
         return self._generator
 
-    def _propose(
-        self,
-        X: FloatArray,
-        target: IntArray,
-        info: SeriesInfo,
-        *,
-        conditional: bool,
-        lengths: IntArray | None = None,
-    ) -> FloatArray:
+    def _propose(self, series: Series, target: IntArray, info: SeriesInfo, *, conditional: bool) -> FloatArray:
         """Return the generator's counterfactuals (batch, time, features), in the data's own units."""
-        if lengths is not None:  # length by length, so that padding is never seen
-            made: FloatArray = X.copy()
-            for n, rows in rows_by_length(lengths):
-                made[rows, :n] = self._propose(X[rows, :n], target[rows], info, conditional=conditional)
-            return made
         generator = self._fitted_generator()
         device = next(generator.parameters()).device
         condition = torch.tensor(target if conditional else np.zeros_like(target), device=device)
-        x = info.scaler.transform(X).astype(np.float32, copy=False)
-        if self.classifier.takes_gaps:
-            x = fill_series(x, otherwise=0.0)
         batch = (ROWS, ROWS) if device.type == "cpu" else (1, self.config.batch_size)
+        made: FloatArray = series.values.copy()
+        for own, part in series.by_length():  # so that padding is never seen
+            x = info.scaler.transform(part.values).astype(np.float32, copy=False)
+            x = fill_series(x, otherwise=0.0) if self.classifier.takes_gaps else x
 
-        def residuals(rows: Tensor) -> Tensor:
-            made: Tensor = generator(torch.tensor(x[rows.numpy()], device=device), condition[rows])
-            return made.cpu()
+            def residuals(rows: Tensor, x: FloatArray = x, own: IntArray = own) -> Tensor:
+                delta: Tensor = generator(torch.tensor(x[rows.numpy()], device=device), condition[own[rows.numpy()]])
+                return delta.cpu()
 
-        with torch.inference_mode(), threads_for(ROWS * X[0].size):
-            delta = call_in_batches(residuals, torch.arange(len(x)), batch)
-        return info.scaler.add_delta(X, delta.numpy())
+            with torch.inference_mode(), threads_for(ROWS * x[0].size):
+                delta = call_in_batches(residuals, torch.arange(len(x)), batch)
+            made[own, : part.n_steps] = info.scaler.add_delta(part.values, delta.numpy())
+        return made
 
     def _explain(self, request: Request) -> Answers:
-        conditional, lengths = self._target is None, request.lengths
-        proposal = self._propose(request.X, request.target, request.info, conditional=conditional, lengths=lengths)
+        proposal = self._propose(request.series, request.target, request.info, conditional=self._target is None)
         return Answers.one_each(request, request.apply_limits(proposal), "generated")
 
     def summary(self) -> str:

@@ -220,7 +220,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         self._check_parameters()
         source = X if isinstance(X, Dataset) else None
         if source is not None:
-            if y is not None or lengths is not None:
+            if any(values is not None for values in (y, lengths)):
                 raise DataError("a Dataset brings its own labels and lengths: call fit(dataset) with nothing else.")
             side = one_side(side, source.side_train if self.classifier.takes_side else None)
             X, y, lengths = source.X_train, source.y_train, source.lengths_train
@@ -560,7 +560,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
     def _ask(self, request: Request) -> Answers:
         """Return the method's answers; queries of several lengths are divided if it does not take padding."""
-        if self.takes_padding or request.lengths is None:
+        if self.takes_padding or not request.series.unequal:
             return self._explain(request)
         return Answers.join(request, [(rows, self._explain(part)) for rows, part in request.by_length()])
 

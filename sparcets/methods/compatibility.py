@@ -85,6 +85,11 @@ class Labels:
         return int(((np.abs(first - again) / self.outcome.scale).max(1) > NOISE_NUMBERS).sum())
 
 
+def outputs_of(model: Classifier | Regressor, series: Series) -> FloatArray:
+    """Return what a model says of checked series."""
+    return model.outputs_unchecked(series.values, series.lengths)
+
+
 def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
     """Raise unless a model is one that a method can explain."""
     owner = type(explainer).__name__
@@ -263,7 +268,7 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
             pass
         else:
             tested = Series(*given)
-            if (tested.steps == tested.n_steps).all() and not _is_padded(series):
+            if (tested.steps == tested.n_steps).all() and not series.unequal:
                 tested = Series(tested.values)  # nothing is padded
             parts.append(_Labelled(tested, y, held_out=True))
     rows = model.validation_rows(series.values, series.lengths)
@@ -273,18 +278,10 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
     return found if len(found.series) >= MIN_HELD_OUT else training
 
 
-def _is_padded(series: Series) -> bool:
-    return series.lengths is not None
-
-
-def _outputs(model: Classifier | Regressor, series: Series) -> FloatArray:
-    return model.outputs_unchecked(series.values, series.lengths)
-
-
 def _ask(model: Classifier | Regressor, part: _Labelled, at_most: int) -> tuple[_Labelled, FloatArray]:
     """Return at most so many of the series, and what the model says of them."""
     some = part.spread(at_most)
-    return some, _outputs(model, some.series)
+    return some, outputs_of(model, some.series)
 
 
 def _compare_with_itself(
@@ -293,7 +290,7 @@ def _compare_with_itself(
     """Return the check with what comes of asking again: in another batch, in another order, alone; and ``predict``."""
     rows = np.linspace(0, len(outputs) - 1, min(ASKED_TWICE, len(outputs))).astype(np.int64)
     asked, first = some.series[rows[::-1].copy()], outputs[rows[::-1]]
-    again = _outputs(model, asked)
+    again = outputs_of(model, asked)
     alone = _predict_alone(model, asked[:ASKED_ALONE])
     n_other, n_alone = labels.n_other(first, again), labels.n_other(first[: len(alone)], alone)
     other = "another class" if labels.class_names else "other numbers"
@@ -332,7 +329,7 @@ def _contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
 
 def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
     """Return what a model says of series, asked about one after the other."""
-    return np.concatenate([_outputs(model, one) for one in series.batches(1)])
+    return np.concatenate([outputs_of(model, one) for one in series.batches(1)])
 
 
 # A model that fails, or knows nothing, because time and features are exchanged: in its layout, or in the array.
@@ -341,7 +338,7 @@ def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
 def _first_outputs(model: Classifier | Regressor, series: Series, y: Any) -> FloatArray:
     """Return what a model says of the first series; the error of one that fails says what comes of exchanged axes."""
     try:
-        return _outputs(model, series[:1])
+        return outputs_of(model, series[:1])
     except ModelOutputError as error:
         if (said := _outputs_exchanged(model, series)) is None:
             raise
@@ -360,7 +357,7 @@ def _first_outputs(model: Classifier | Regressor, series: Series, y: Any) -> Flo
 
 def _outputs_exchanged(model: Classifier | Regressor, series: Series) -> FloatArray | None:
     """Return what a model says of some series with their two axes exchanged; None if it cannot be asked so."""
-    if _is_padded(series) or model.side is not None or model.n_steps is not None:
+    if series.unequal or model.side is not None or model.n_steps is not None:
         return None
     some = _Labelled(series, np.zeros(len(series))).spread(COMPARED).series
     try:
@@ -415,7 +412,7 @@ def _remarks_on_axes(model: Classifier | Regressor, part: _Labelled, labels: Lab
         return [f"{_exchanged_words(other)}. {_which_axes(part.series.values)}".rstrip(".")]
     interface: Any = getattr(model, "interface", None)
     given = interface is not None and interface.layout == "bft" and "layout" not in interface.assumed
-    if given and not _is_padded(part.series) and model.side is None and _time_is_last(part.series.values):
+    if given and not part.series.unequal and model.side is None and _time_is_last(part.series.values):
         return [
             "X may be (batch, features, time): its values follow each other along the last axis, as in time, and not "
             "along the middle one. If so, pass X.swapaxes(1, 2) and leave layout='bft' out"
@@ -432,7 +429,7 @@ def predict_again(model: Classifier | Regressor, answers: Explanation, rows: Int
     if check is not None and not check.consistent:
         return _predict_alone(model, made)
     query = Series(answers.query, answers.lengths)[:1]
-    return _outputs(model, Series.join([made[::-1], query]))[:-1][::-1]
+    return outputs_of(model, Series.join([made[::-1], query]))[:-1][::-1]
 
 
 def ask_again(model: Classifier, answers: Explanation) -> Explanation:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
 FORMAT = 6  # raised whenever the layout of the folder changes
-WITHOUT_DIGESTS = 5  # an earlier format, which is still read
 FILES = SavedModel(header="explainer.json", arrays="arrays.safetensors", what="explainer")
 DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
 
@@ -119,11 +118,10 @@ def load_as(
 
 
 def _check_format(header: Any, path: Path) -> None:
-    version, method = header["format"], header["method"]
-    if version not in (FORMAT, WITHOUT_DIGESTS):
-        renamed = " What was sp.Sparce by default is sp.Explainer now." if method == "sparce" else ""
+    if header["format"] != FORMAT:
+        version = header["format"]
         raise FileFormatError(
-            f"{path} has format {version}, this version reads format {FORMAT}. Fit and save it again.{renamed}"
+            f"{path} has format {version}, this version reads format {FORMAT}. Fit and save it again."
         )
 
 

@@ -82,17 +82,9 @@ class FitJob(_Batch):
     numbers: FloatArray | None = None
     subjects: np.ndarray[Any, Any] | None = None
 
-    def first(self, n: int) -> tuple[FloatArray, IntArray | None]:
-        """Return the first ``n`` training series, and their lengths or None."""
-        return self.X[:n], self.series[:n].lengths
-
     def standardised(self, rows: IntArray | None = None) -> FloatArray:
         """Return all or some training series, standardised, with zeros as padding."""
         return (self.series if rows is None else self.series[rows]).standardised(self.info.scaler).values
-
-    def steps(self, rows: IntArray) -> IntArray | None:
-        """Return the lengths of some training series, or None."""
-        return self.series[rows].lengths
 
     def subjects_of(self, rows: IntArray) -> np.ndarray[Any, Any] | None:
         """Return the subjects of some training series, or None."""

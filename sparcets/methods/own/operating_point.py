@@ -19,6 +19,7 @@ from sparcets.core.outcome import is_within
 from sparcets.core.seeding import generator
 from sparcets.core.series import Series
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
+from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.own.candidates import drop_negligible, keep_first, rank_changes
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel
 from sparcets.methods.own.search import SEARCH_BATCH, Search
@@ -211,7 +212,7 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
         rows = rows[job.y[rows] != job.target]
         target = np.full(len(rows), job.target)
     # Queries that are predicted as their target already would count as answers that change nothing.
-    there = classifier.predict_unchecked(job.X[rows], job.steps(rows)) == target
+    there = outputs_of(classifier, job.series[rows]).argmax(1) == target
     return (rows, target) if there.all() else (rows[~there], target[~there])
 
 
@@ -304,7 +305,7 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
     bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
     goal = Goal(bounds, ("a high number", "another number"))
     low = numbers[held_out, 0] <= np.median(numbers[:, 0])
-    low &= ~is_within(regressor.outputs_unchecked(job.X[held_out], job.steps(held_out)), bounds)
+    low &= ~is_within(outputs_of(regressor, job.series[held_out]), bounds)
     rows = held_out[low][:MAX_SEARCHED]
     target = np.full(len(rows), WITHIN, dtype=np.int64)
     classifier = Within(regressor, goal, outcome.scale)

@@ -21,6 +21,7 @@ from sparcets.io.files import MALFORMED
 from sparcets.io.folders import SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
+from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.candidates import Prototypes
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
@@ -231,7 +232,7 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
         Fits it.
     """
     assert job.checkpoint is not None
-    proba = explainer.classifier.outputs_unchecked(*job.first(REFERENCE))
+    proba = outputs_of(explainer.classifier, job.series[:REFERENCE])
     finished = _read(job.checkpoint, identity, proba)
     if finished is None:
         fit()
