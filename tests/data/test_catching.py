@@ -64,14 +64,14 @@ def test_counts_shapes_and_names(ds: Dataset) -> None:
 def test_a_simulation_is_the_one_that_was_examined(trials: sim.Trials) -> None:
     """Speeds, elbows, tremor and delays of these trials were compared with those of people."""
     golden = {
-        ATAXIA: [0.7991, 0.5876, 0.4736, 1.715, 0.7144],
-        AUTISM: [0.7788, 0.5976, 0.3808, 1.6442, 0.7056],
-        CONTROL: [0.793, 0.5903, 0.3186, 1.5097, 0.7092],
+        ATAXIA: [0.7990545, 0.5876085, 0.4735845, 1.7149761, 0.7144141],
+        AUTISM: [0.7787935, 0.5976474, 0.3807855, 1.6442445, 0.7056411],
+        CONTROL: [0.7930066, 0.5902527, 0.318568, 1.5096644, 0.709166],
     }
     for group, expected in golden.items():
         points, contact = trials.points[trials.label == group], trials.contact[trials.label == group]
         found = [points.mean(), points.std(), points[0, 30, 6, 0], points[-1, 59, 0, 1], contact.mean()]
-        assert np.array(found) == pytest.approx(expected, abs=1e-3)
+        assert np.array(found) == pytest.approx(expected, abs=1e-6)
 
 
 def test_seed_and_test_size(ds: Dataset) -> None:
