@@ -123,6 +123,12 @@ def test_json_round_trip_with_unicode(tmp_path: Path) -> None:
     assert "加速度" in (tmp_path / "a.json").read_text(encoding="utf-8")
 
 
+def test_nan_is_not_valid_json(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", float("nan"))
+    assert names(tmp_path) == []
+
+
 def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(FileFormatError, match=r"holds no run.json, so it is not a saved run\."):
         read_json(tmp_path / "run.json", "a saved run")
