@@ -118,15 +118,6 @@ def test_where_nothing_is_believed_all_valid_ones_are_asked_about():
     assert asked["intervals"] == 12 and asked["convolutions"] == asked["quantiles"] == n_valid
 
 
-def test_without_families_the_classifier_alone_decides():
-    ensemble, _ = ensemble_of()
-    made, share = candidates_of(np.random.default_rng(2), 12, 3)
-    best, belief = choose(ensemble, made, torch.ones(3, dtype=torch.int64), share, 2)
-    assert best.shape == (2, 3) and belief.support.shape == (6, 0)
-    rank = ranks(ensemble, made, share)
-    np.testing.assert_allclose(rank.gather(0, best), rank.sort(dim=0, descending=True).values[:2])
-
-
 @pytest.mark.parametrize("n", [1, 5])
 def test_no_more_are_chosen_than_there_are(n):
     ensemble, _ = ensemble_of(*FAMILIES)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 import sparcets as sp
 from sparcets.core.explanation import Explanation
@@ -169,13 +168,3 @@ def test_many_answers_are_searched_in_parts_and_have_their_own_points(model, sea
     for row, name in ((0, "share"), (69, "share"), (0, "support"), (69, "valid")):
         own, expected = whole[name][row], few[name][[0, 69].index(row)]
         np.testing.assert_allclose(own[~np.isnan(own)], expected[~np.isnan(expected)])
-
-
-def test_the_curve_of_a_real_search(model):
-    given = answers(X[Y != 1][:2])
-    made = curve(model(MeanModule()), given)
-    assert made["share"].shape == (2, made["valid"].shape[1])
-    known = ~np.isnan(made["share"])
-    assert known.any(1).all() and set(made["valid"][known]) <= {0.0, 1.0}
-    assert ((made["share"][known] > 0) & (made["share"][known] <= 1)).all()
-    assert torch.get_default_dtype() == torch.float32

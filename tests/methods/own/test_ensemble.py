@@ -14,7 +14,7 @@ from sparcets.core.series import Series
 from sparcets.core.settings import FAMILIES
 from sparcets.evaluation.judges import judge_config
 from sparcets.methods.own import ensemble as module
-from sparcets.methods.own.ensemble import target_log_proba, train_ensemble
+from sparcets.methods.own.ensemble import train_ensemble
 from sparcets.methods.own.family import Family
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -84,11 +84,6 @@ def test_the_selector_is_asked_in_both_units(ensemble):
     built = ensemble(1.0, judges=[judge])
     belief = built.believe(Z, torch.tensor(Y))
     np.testing.assert_array_equal(belief.support[:, 0], judge.predict(RAW) == Y)
-
-
-def test_log_probabilities_of_the_targets():
-    log_proba = torch.arange(12.0).reshape(2, 2, 3)
-    assert target_log_proba(log_proba, torch.tensor([2, 0])).tolist() == [[2.0, 3.0], [8.0, 9.0]]
 
 
 # Networks.

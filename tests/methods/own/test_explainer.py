@@ -1,8 +1,5 @@
 """Explainer: every target from one fit, black boxes too, evidence, the same from one seed, and resumed trainings."""
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +27,6 @@ from sparcets.models import network as torch_classifier
 from sparcets.models import network as torch_regressor
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets.training.checkpoint import FILE
 from sparcets.training.losses import LossTerm
 from sparcets.training.steps import ClassifierStep, GanStep
 
@@ -116,11 +112,6 @@ def test_the_model_alone_can_decide(searching):
     assert "answers may be adversarial" in alone.summary() and "chosen by models" not in alone.summary()
 
 
-def test_the_runner_up_is_the_target_where_none_is_given(fitted):
-    e = fitted.explain(QUERIES)
-    assert e.valid.all() and (e.target != e.predicted).all()
-
-
 def test_the_default_answer_is_that_of_the_best_operating_point(fitted):
     point, scaler = best_point(fitted.trade_off_), fitted.info_.scaler
     x = torch.tensor(scaler.transform(QUERIES), dtype=torch.float32)
@@ -137,25 +128,12 @@ def test_the_default_answer_is_that_of_the_best_operating_point(fitted):
     np.testing.assert_allclose(e.counterfactual[accepted], expected[accepted], atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["fitted", "searching"])
-def test_a_limit_on_the_changes_holds(request, name):
-    e = request.getfixturevalue(name).explain(QUERIES, target=1, sparsity=0.25)
-    assert e.valid.mean() > 0.8 and (e.share_changed <= 0.25).all()
-
-
 def test_one_target_only():
     single = build(*SHORT, "target=1").fit(X, Y)
     e = single.explain(QUERIES)
     assert (e.target == 1).all() and e.valid.all()
     with pytest.raises(TargetError):
         single.explain(QUERIES, target=2)
-
-
-def test_immutable_features_keep_their_bits():
-    explainer = build(*SHORT).fit(X, Y, constraints=sp.Constraints(immutable=["f0", "f3"]))
-    assert explainer._model.generator.mutable.tolist() == [0, 1, 1, 0]
-    e = explainer.explain(QUERIES, target=1)
-    assert e.counterfactual[..., [0, 3]].tobytes() == QUERIES[..., [0, 3]].tobytes() and e.changed.any()
 
 
 # What the fit leaves behind.
@@ -227,11 +205,6 @@ def test_mutable_features_that_the_generator_never_changes_are_named(monkeypatch
     assert explainer.silent_features_ == () and "Never changed" not in explainer.summary()
 
 
-def test_the_user_s_loss_terms_are_trained():
-    level = LossTerm(0.1, lambda query, counterfactual: (counterfactual - query).square().mean((1, 2)))
-    assert len(build(*SHORT, domain_losses={"level": level}).fit(X, Y).history_["level"]) == 2
-
-
 def test_sizes_that_the_settings_leave_open_are_those_of_the_data(monkeypatch):
     default = replace(sizing.default_sizes(102, 4, on_gpu=False), hidden=4, layers=3, batch_size=22)
     default = replace(default, steps=12)
@@ -272,23 +245,6 @@ def test_a_black_box_is_explained_by_a_surrogate():
     assert isinstance(surrogate, sp.TorchClassifier) and (surrogate.predict(X) == mean_proba(X).argmax(1)).mean() > 0.9
     assert "The classifier is a black box: a surrogate, trained to predict as it does" in explainer.summary()
     assert explainer.explain(QUERIES, target="brisk").class_names == ("calm", "brisk", "wild")
-
-
-# Seeds.
-
-
-def test_one_seed_gives_the_same_bytes_and_another_does_not():
-    first, second, other = (build(*SHORT, f"seed={seed}").fit(X, Y) for seed in (3, 3, 4))
-    assert_same(first, second)
-    e, f, g = (s.explain(QUERIES, target=1) for s in (first, second, other))
-    assert e.counterfactual.tobytes() == f.counterfactual.tobytes() and np.array_equal(e.status, f.status)
-    assert e.counterfactual.tobytes() != g.counterfactual.tobytes()
-
-
-def test_the_global_random_state_is_not_changed():
-    state = torch.get_rng_state()
-    build(*SHORT, "train.epochs=1").fit(X, Y).explain(QUERIES, target=1)
-    assert torch.equal(state, torch.get_rng_state())
 
 
 # Much and little data.
@@ -370,38 +326,10 @@ def whole():
     return build(*RESUMED).fit(X, Y)
 
 
-@pytest.mark.parametrize("step", [3, 8, 13], ids=["first epoch", "second epoch", "last epoch"])
+@pytest.mark.parametrize("step", [3, 13], ids=["first epoch", "last epoch"])
 def test_a_resumed_training_gives_the_same_result(step, whole, tmp_path, interrupted):
     with interrupted(step):
         build(*RESUMED).fit(X, Y, checkpoint=tmp_path)
-    assert_same(build(*RESUMED).fit(X, Y, checkpoint=tmp_path), whole)
-
-
-KILLED = """
-import os, sys
-import sparcets as sp
-from sparcets.methods.own import explainer
-from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule
-from sparcets.training.steps import GanStep
-explainer.MIN_BATCHES = 5
-plain, taken = GanStep.update, []
-def update(self, batch):
-    taken.append(1)
-    if len(taken) == 12:  # in the third epoch
-        os.kill(os.getpid(), 9)
-    return plain(self, batch)
-GanStep.update = update
-config = sp.ExplainerConfig.from_dict(eval(sys.argv[2]))
-sp.Explainer(sp.wrap(MeanModule(), n_classes=3), config).fit(*make_series(102, n_steps=12), checkpoint=sys.argv[1])
-"""
-
-
-def test_a_training_whose_process_was_killed_is_resumed_with_the_same_result(tmp_path, whole):
-    command = [sys.executable, "-c", KILLED, str(tmp_path), repr(build(*RESUMED).config.to_dict())]
-    killed = subprocess.run(command, capture_output=True, check=False, env=os.environ.copy())
-    assert killed.returncode == -9, killed.stderr.decode()
-    assert (tmp_path / FILE).exists()
     assert_same(build(*RESUMED).fit(X, Y, checkpoint=tmp_path), whole)
 
 

@@ -123,14 +123,6 @@ def test_an_answer_with_a_lead_may_have_somewhat_more_changes_than_one_without(c
     assert (found.rank >= BELIEVED).all() and not len(found.unconvincing())
 
 
-def test_of_answers_without_a_lead_the_one_with_the_fewest_changes_is_best(candidates):
-    found = candidates(judges=[LastFeature()])
-    for n_steps in (6, 3, 4):
-        found.offer(EACH, led(n_steps, NARROW), f"{n_steps}")
-    assert found.answers().status.tolist() == ["3"] * 3 and (found.rank >= BELIEVED).all()
-    assert found.unconvincing().tolist() == [0, 1, 2] and not len(found.missing())
-
-
 def test_of_the_unbelieved_the_one_that_most_families_believe_is_best_then_the_one_with_the_fewest_changes(candidates):
     found = candidates(families=[HighStep(step) for step in range(3)])
     offers = [
@@ -179,26 +171,6 @@ def test_what_the_classifier_rejects_is_worse_than_anything_it_accepts(candidate
     found.offer(EACH, lifted(10.0, last=-3.0), "generated")
     found.offer(EACH, lifted(0.0, last=3.0), "refined")
     assert (found.answers().status == "generated").all()
-
-
-@pytest.mark.parametrize(
-    ("judges", "believed"),
-    [
-        ([MeanModule(), MeanModule(), LastFeature()], True),  # two of three
-        ([MeanModule(), LastFeature(), LastFeature()], False),
-        ([MeanModule(), LastFeature()], False),  # half is no majority
-    ],
-)
-def test_the_majority_of_a_family_decides(candidates, judges, believed):
-    found = candidates(judges=judges)
-    found.offer(EACH, lifted(10.0, last=-2.0), "generated")
-    assert (not len(found.unconvincing())) == believed and not len(found.missing())
-
-
-def test_without_families_a_valid_answer_is_believed(candidates):
-    found = candidates(judges=[])
-    found.offer(EACH, lifted(10.0), "generated")
-    assert not len(found.unconvincing())
 
 
 def test_proposals_are_taken_within_the_constraints_and_the_cap(candidates):
@@ -274,13 +246,6 @@ def test_the_reason_names_the_cap_and_the_constraints(candidates):
         assert "; immutable features); p(brisk) reached " in reason
 
 
-def test_nothing_offered_is_nothing_found(candidates):
-    found = candidates()
-    found.offer(np.array([], dtype=np.int64), np.zeros((0, 12, 4), dtype=np.float32), "generated")
-    answers = found.answers()
-    assert np.array_equal(answers.counterfactual, QUERIES) and (answers.status == "not_found").all()
-
-
 # Ranks by hand.
 
 
@@ -323,7 +288,3 @@ def test_answers_that_are_believed_valid_or_neither_do_not_mix():
     ]
     assert ladder == sorted(ladder) and len(set(ladder)) == len(ladder)
     assert ladder[1] < VALID <= ladder[2] and ladder[5] < BELIEVED <= ladder[6] and ladder[-1] < 3
-
-
-def test_a_believed_answer_that_changes_every_entry_counts_as_believed():
-    assert rank(margin=(0.0, 0.0), share=1.0) >= BELIEVED

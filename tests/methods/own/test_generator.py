@@ -4,14 +4,18 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as functional
 
+import sparcets as sp
 from sparcets.methods.own.generator import (
-    EMBEDDING,
     HIGH,
     LOW,
+    Critic,
     GatedGenerator,
     Mixer,
-    PerStep,
+    ModelSizes,
+    configured_sizes,
+    default_sizes,
     hard_concrete,
     window_mean,
 )
@@ -72,21 +76,6 @@ def test_residuals_of_immutable_features_are_exactly_zero(gate, backbone, mutabl
     assert (generator.train()(x, *condition())[..., fixed] == 0).all()
 
 
-def test_residuals_depend_on_immutable_features_too():
-    generator, x = build(mutable=(1,)), series()
-    other = x.clone()
-    other[..., 4] += 1
-    assert not torch.allclose(generator(x, *condition())[..., 1], generator(other, *condition())[..., 1])
-
-
-def test_all_features_share_the_heads():
-    few, many = (
-        {name: p.shape for name, p in generator.named_parameters() if not name.startswith("backbone")}
-        for generator in (build(n_features=3, mutable=(0,)), build(n_features=40, mutable=range(40)))
-    )
-    assert few == many and len(few) > 5
-
-
 @each_gate
 @each_backbone
 def test_residuals_depend_on_query_target_and_sparsity_weight(gate, backbone):
@@ -121,13 +110,6 @@ def test_a_shut_feature_never_changes_and_the_others_do(gate, backbone):
     assert all((delta[..., f] != 0).any() for f in (0, 1, 3, 4))
 
 
-def test_shut_entries_change_nothing():
-    generator, x = build("window"), series()
-    with torch.no_grad():
-        generator.entry_gate.bias[:] = -50.0
-    assert (generator(x, *condition()) == 0).all()
-
-
 def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window():
     generator, x = build("window"), torch.randn(1, 30, F)
     logits = torch.full((1, 30, F, 1), -10.0)
@@ -148,15 +130,6 @@ def test_gates_are_those_of_the_averaged_logits_and_open_for_a_whole_window():
     torch.testing.assert_close(fine, hard_concrete(10.0 * (2 * inside / 3 - 1), training=False))
 
 
-def test_a_single_step_does_not_open_a_gate():
-    generator, x = build("window"), torch.randn(1, 30, F)
-    logits = torch.full((1, 30, F, 1), -10.0)
-    logits[0, 10, 1] = 20.0  # averaged over seven steps: −40 / 7
-    generator.entry_gate.forward = lambda h: logits
-    generator.feature_gate.forward = lambda pooled: torch.zeros(1, F, 1)
-    assert (generator(x, *condition(n=1)) == 0).all()
-
-
 def test_logits_of_features_and_entries_are_added():
     generator, x = build("window"), torch.randn(1, 30, F)
     generator.residual_head.forward = lambda h: torch.ones(1, 30, F, 1)
@@ -170,13 +143,6 @@ def test_gates_are_mostly_open_at_first():
     generator, x = build("window"), series()
     assert generator.feature_gate[-1].bias.tolist() == generator.entry_gate.bias.tolist() == [1.0]
     assert (generator(x, *condition()) != 0).float().mean() > 0.9
-
-
-def test_gates_are_noisy_in_training_only():
-    generator, x = build("window"), series()
-    assert torch.equal(generator(x, *condition()), generator(x, *condition()))
-    generator.train()
-    assert not torch.equal(generator(x, *condition()), generator(x, *condition()))
 
 
 # Parts.
@@ -196,17 +162,6 @@ def test_the_parts_of_each_kind():
         and window.entry_gate is not None
     )
     assert all(isinstance(g.backbone, Mixer) and len(g.backbone.blocks) == 2 for g in (plain, feature, window))
-
-
-def test_a_recurrent_backbone_gets_series_and_condition_at_every_step():
-    backbone = build("none", backbone="lstm").backbone
-    assert isinstance(backbone, PerStep) and backbone.backbone.layers[0].input_size == F + EMBEDDING + 1
-
-
-@each_backbone
-def test_the_size_it_was_built_with_is_kept(backbone):
-    generator = build(backbone=backbone)
-    assert (generator.hidden, generator.layers) == (12, 2)
 
 
 # The functions of the gates.
@@ -237,11 +192,6 @@ def test_hard_concrete_by_hand():
     torch.testing.assert_close(hard_concrete(logits, training=False), torch.tensor([0.2, 0.5, 0.8]))
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_gates_shut_and_open_exactly(training):
-    assert hard_concrete(torch.tensor([-40.0, 40.0]).repeat(500), training).tolist() == [0.0, 1.0] * 500
-
-
 def test_a_gate_is_exactly_shut_where_the_stretched_sigmoid_is_negative():
     edge = math.log(-LOW / HIGH)
     gates = hard_concrete(torch.tensor([edge - 0.01, edge + 0.01]), training=False)
@@ -265,7 +215,83 @@ def test_noise_is_drawn_in_training_only():
     assert torch.isfinite(noisy).all()
 
 
-def test_noisy_gates_have_a_gradient():
-    logits = torch.zeros(200, requires_grad=True)
-    hard_concrete(logits, training=True).sum().backward()
-    assert (logits.grad >= 0).all() and (logits.grad > 0).float().mean() > 0.5
+# The critic.
+
+
+def critic(layers=2, hidden=8):
+    return Critic(n_features=F, n_targets=3, hidden=hidden, layers=layers)
+
+
+def all_of_class(k):
+    return torch.full((6,), k)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_one_logit_per_series_that_depends_on_every_entry(layers):
+    x = torch.randn(6, T, F, requires_grad=True)
+    logits = critic(layers).eval()(x, all_of_class(1))
+    assert logits.shape == (6,)
+    logits.sum().backward()
+    assert (x.grad != 0).all()
+
+
+def test_the_class_enters_by_projection():
+    net, x = critic().eval(), torch.randn(6, T, F)
+    with torch.no_grad():
+        logits = torch.stack([net(x, all_of_class(k)) for k in range(3)])
+        h = functional.leaky_relu(net.layers[0](x.transpose(1, 2)), 0.2)
+        pooled = (h + functional.leaky_relu(net.layers[1](h), 0.2)).mean(2)
+        table = net.class_embedding.weight
+        for k in range(3):  # a class adds the inner product of its row and the pooled states, and nothing else
+            torch.testing.assert_close(logits[k] - logits[0], pooled @ (table[k] - table[0]))
+    assert not torch.allclose(logits[0], logits[1])
+    classes = torch.tensor([0, 1, 2, 0, 1, 2])
+    torch.testing.assert_close(net(x, classes), logits[classes, torch.arange(6)])
+
+
+def test_every_weight_keeps_a_spectral_norm_of_about_one_while_it_trains():
+    net = critic(3)
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.05)
+    real, fake = torch.randn(6, T, F) + 3, torch.randn(6, T, F)
+    losses = []
+    for _ in range(40):
+        optimiser.zero_grad()
+        loss = (net(fake, all_of_class(0)) - net(real, all_of_class(0))).mean()
+        losses.append(loss.item())
+        loss.backward()
+        optimiser.step()
+    assert losses[-1] < losses[0] - 0.5  # it does train
+    net.eval()
+    unnormalised = []
+    for module in (*net.layers, net.head, net.class_embedding):
+        assert torch.linalg.matrix_norm(module.weight.flatten(1), ord=2).item() <= 1.1
+        unnormalised.append(torch.linalg.matrix_norm(module.parametrizations.weight.original.flatten(1), ord=2).item())
+    assert max(unnormalised) > 1.5  # the parameters have grown: it is the normalisation that bounds the weights
+
+
+# Sizes by the data and the device; settings take precedence.
+
+SMALL, LARGE = {"hidden": 16, "layers": 4, "batch_size": 32}, {"hidden": 32, "layers": 6, "batch_size": 128}
+
+
+@pytest.mark.parametrize(
+    ("n_series", "n_features", "on_gpu", "sizes"),
+    [
+        *(
+            (n, 12, False, {**SMALL, "steps": s})
+            for n, s in ((0, 500), (4, 501), (40, 510), (1580, 895), (10**6, 1100))
+        ),
+        (999, 12, True, {**SMALL, "steps": 749}),
+        (1000, 32, True, {**LARGE, "steps": 1800}),
+        (10**7, 33, True, {**SMALL, "batch_size": 128, "steps": 1800}),
+    ],
+)
+def test_sizes_follow_the_data_and_the_device(n_series, n_features, on_gpu, sizes):
+    assert default_sizes(n_series, n_features, on_gpu=on_gpu) == ModelSizes(**sizes)
+    assert configured_sizes(sp.ExplainerConfig(), n_series, n_features, on_gpu=on_gpu) == ModelSizes(**sizes)
+
+
+@pytest.mark.parametrize("name", ["generator.hidden", "generator.layers", "train.batch_size"])
+def test_a_setting_replaces_its_own_size_and_no_other(name):
+    sizes = configured_sizes(sp.ExplainerConfig().override(f"{name}=7"), 5000, 12, on_gpu=True)
+    assert sizes == ModelSizes(**{**LARGE, name.partition(".")[2]: 7, "steps": 1800})

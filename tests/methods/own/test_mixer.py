@@ -81,13 +81,6 @@ def test_two_blocks_see_every_entry_of_every_series():
         assert receptive_field(net, feature, step)[0].all()
 
 
-def test_without_blocks_only_the_kernel_is_seen():
-    series, condition = receptive_field(build(blocks=0), 1, 5)
-    expected = torch.zeros(S, T, F, dtype=torch.bool)
-    expected[:, 5 - KERNEL // 2 : 5 + KERNEL // 2 + 1, 1] = True
-    assert torch.equal(series, expected) and not condition.any()
-
-
 def test_dilations_grow_and_start_again():
     dilations = [block.temporal.dilation[0] for block in build(blocks=6).blocks]
     assert dilations == [*DILATIONS, *DILATIONS[:2]] == [1, 2, 4, 8, 1, 2]
@@ -138,33 +131,7 @@ def test_states_depend_on_each_value_of_the_condition_and_on_the_order_of_the_se
     assert not torch.allclose(net(series.flip(1), condition), before)
 
 
-@each_kind
-def test_queries_of_a_batch_are_independent(kind):
-    net, (series, condition) = build(kind), inputs(n=5)
-    together = net(series, condition)
-    order = torch.tensor([3, 0, 4, 2, 1])
-    torch.testing.assert_close(net(series[order], condition[order]), together[order])
-    for i in range(5):
-        torch.testing.assert_close(net(series[i : i + 1], condition[i : i + 1]), together[i : i + 1])
-    series[0] = 1e3
-    torch.testing.assert_close(net(series, condition)[1:], together[1:])
-
-
 # Weights.
-
-
-@each_kind
-def test_the_same_seed_gives_the_same_weights_and_another_does_not(kind):
-    one, same, other = (build(kind, seed=seed).state_dict() for seed in (3, 3, 4))
-    assert all(torch.equal(value, same[name]) for name, value in one.items())
-    assert any(not torch.equal(value, other[name]) for name, value in one.items())
-
-
-@each_kind
-def test_gradients_reach_every_parameter(kind):
-    net = build(kind).train()
-    net(*inputs()).square().sum().backward()
-    assert [name for name, p in net.named_parameters() if p.grad is None or not (p.grad != 0).any()] == []
 
 
 def test_a_block_starts_as_a_small_correction():

@@ -22,7 +22,6 @@ from sparcets.methods.own.operating_point import (
     log_weight_grid,
     measure_trade_off,
     summarise,
-    trade_off_history,
 )
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -78,10 +77,6 @@ def test_the_sparsity_weights_are_evenly_spaced_in_their_logarithm():
     assert log_weight_grid(2.0, 2.0) == pytest.approx((math.log(2),) * 9)
 
 
-def test_the_score_of_a_point_by_hand():
-    assert point(0.9, 0.7, 0.2).score == 0.7 and point(0.6, 0.7, 0.0, scale=1.6).score == 0.6
-
-
 def test_the_default_changes_least_of_the_points_that_are_nearly_the_best():
     loose, nearly, poor = point(1.0, 1.0, 0.5), point(1.0, NEARLY + 0.01, 0.2), point(1.0, NEARLY - 0.01, 0.1)
     for points in ([loose, nearly, poor], [poor, nearly, loose]):
@@ -108,17 +103,6 @@ def test_what_is_said_of_a_search_is_what_explain_does_by_default():
     assert best_point(points) is points[0] and default_point(points, uses_generator=False) is points[1]
     text = summarise(points, uses_generator=False)
     assert "valid for 1.00" in text and "0.12" not in text and "generator" not in text
-
-
-def test_columns_of_the_history():
-    points = [point(1.0, 0.75, 0.3), point(0.5, 0.5, 0.1, sparsity_weight=math.log(2))]
-    assert trade_off_history(points) == {
-        "trade_off_sparsity_weight": pytest.approx([1.0, 2.0]),
-        "trade_off_scale": [1.0, 1.0],
-        "trade_off_valid": [1.0, 0.5],
-        "trade_off_transfer": [0.75, 0.5],
-        "trade_off_changed": [0.3, 0.1],
-    }
 
 
 def test_the_trade_off_is_measured_by_classifier_and_selector(model):

@@ -106,15 +106,6 @@ def test_within_few_entries_further_rounds_convince_the_explained_classifier(ens
     assert convinced(alone, found[0]) < 0.5 < 0.9 < convinced(alone, found[usual + len(module.FURTHER) - 1])
 
 
-def test_rows_are_independent_of_each_other(ensemble, candidates):
-    x, change = QUERIES.clone(), REAL - QUERIES
-    x[1:], change[1:] = 2 * x[1:].flip(0), torch.randn(5, 12, 4, generator=torch.Generator().manual_seed(0))
-    others = starts(change, x=x)
-    for one, other in zip(candidates, search(ensemble, others), strict=True):
-        torch.testing.assert_close(one[0], other[0], atol=1e-5, rtol=0)
-        assert not torch.allclose(one[1:], other[1:])
-
-
 @pytest.mark.parametrize("rows", [slice(2, 3), slice(1, 6)])
 def test_the_number_of_rows_does_not_matter(ensemble, candidates, rows, monkeypatch):
     some = starts((REAL - QUERIES)[rows], x=QUERIES[rows])

@@ -124,15 +124,6 @@ def test_residuals_are_scaled_as_the_operating_point_says(model):
     np.testing.assert_allclose(scaled.counterfactual - QUERIES, 1.3 * (plain.counterfactual - QUERIES), atol=1e-5)
 
 
-def test_negligible_changes_are_dropped(model):
-    answers = search(model(last_feature=0.05))
-    assert valid(answers).all() and not changed(answers)[..., 3].any()
-
-
-def test_a_believed_answer_is_not_searched(model, searched):
-    assert (search(model()).status == "generated").all() and not searched
-
-
 def test_other_sparsity_weights_are_tried_where_the_answer_is_not_believed(model, searched):
     built, hard = model(size=1.4), QUERIES.copy()
     hard[:2, :, 1] -= 0.9
@@ -329,15 +320,6 @@ def test_to_refine_is_to_search_and_to_offer_what_is_found(model):
     assert most <= int(48 * 0.3) < (candidates != 0).sum((2, 3)).max()  # the cap is applied when they are offered
 
 
-def test_residuals_of_series_are_exactly_zero_where_nothing_changes(model):
-    searching = Search(request(), model(), DEFAULT)
-    series = QUERIES[1:3].copy()
-    series[:, 4, 2] += 1.5
-    delta = searching.residual(np.array([1, 2]), series)
-    assert (delta != 0).nonzero()[:, 1:].tolist() == [[4, 2]] * 2
-    np.testing.assert_allclose(delta[:, 4, 2], 1.5 / INFO.scaler.scale[2], rtol=1e-5)
-
-
 # Several answers.
 
 
@@ -393,15 +375,6 @@ def test_all_answers_obey_the_constraints(model, stub):
     assert series[~where].tobytes() == query[~where].tobytes()
 
 
-def test_the_reason_names_the_constraints(model):
-    answers = search(
-        model(), request(**(LIMITS | {"ranges": {"f1": (-9.0, -1.0), "f2": (-1.0, 1.0)}, "frozen": [(0, 11)]}))
-    )
-    assert (answers.status == "not_found").all()
-    kinds = "immutable features; frozen steps; ranges; largest steps; directions; groups"
-    assert all(f" within the constraints ({kinds}); p(brisk)" in reason for reason in answers.reason)
-
-
 @each_generator
 @pytest.mark.parametrize("sparsity", [0.03, 0.1, 0.25])
 def test_the_cap_holds_and_the_reason_names_it(model, stub, sparsity):
@@ -412,9 +385,3 @@ def test_the_cap_holds_and_the_reason_names_it(model, stub, sparsity):
         assert f"at most {int(48 * sparsity)} of 48 entries changed" in reason
     if sparsity == 0.03:  # one entry cannot lift a mean that far
         assert (answers.status == "not_found").all()
-
-
-def test_the_queries_are_not_modified(model):
-    before = QUERIES.copy()
-    search(model(**USELESS), request(n=2, sparsity=0.5))
-    assert np.array_equal(before, QUERIES)

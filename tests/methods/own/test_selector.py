@@ -113,11 +113,6 @@ def test_the_columns_are_the_families_in_order_wherever_they_are_asked(monkeypat
     assert torch.equal(belief.support[:, 2], expected) and 0 < expected.mean() < 1
 
 
-def test_without_families_nothing_is_asked():
-    belief = Selector(networks=[], judges=[]).ask(X, RAW, TARGET)
-    assert belief.support.shape == belief.margin.shape == (10, 0) and belief.believed.all()
-
-
 def test_many_series_are_asked_in_parts_with_the_same_result(monkeypatch):
     network = sp.wrap(MeanModule(sharpness=1.0), n_classes=3)
     sizes = []
@@ -131,13 +126,6 @@ def test_many_series_are_asked_in_parts_with_the_same_result(monkeypatch):
     assert sizes == [10, 4, 4, 2]
     torch.testing.assert_close(parts.support, whole.support)
     torch.testing.assert_close(parts.margin, whole.margin)
-
-
-def test_no_gradients_are_kept():
-    belief = Selector(networks=[sp.wrap(MeanModule(), n_classes=3)], judges=[]).ask(
-        X, RAW.clone().requires_grad_(True), TARGET
-    )
-    assert not belief.margin.requires_grad
 
 
 def test_at_another_length_it_is_the_same_selector():

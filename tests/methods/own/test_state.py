@@ -32,14 +32,12 @@ def trained():
 KINDS = {
     "a generator": (module, ()),
     "no gates": (module, ("gate=none",)),
-    "gates per feature": (module, ("gate=feature",)),
     "a search": (module, ("proposals=search",)),
     "all families": (module, ('families=["neural", "convolutions", "quantiles", "intervals"]', "proposals=search")),
     "no families": (module, ("believed_by=model", "proposals=search")),
     "black box": (black_box, ("proposals=search",)),
     "TorchClassifier": (trained, ()),
     "recurrent": (module, ("generator.backbone=gru",)),
-    "size by the data": (module, ("generator.hidden=null", "generator.layers=null", "train.batch_size=null")),
 }
 
 
@@ -93,25 +91,6 @@ def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
     target = torch.ones(len(x), dtype=torch.int64)
     one, other = before.believe(x, target), after.believe(x, target)
     assert torch.equal(one.support, other.support) and torch.equal(one.margin, other.margin)
-
-
-def test_the_same_model(pair):
-    one, other = (explainer._model for explainer in pair)
-    for name in ("log_sparsity_weights", "residual_scales", "searches"):
-        assert getattr(one, name) == getattr(other, name)
-    for name in ("double", "explained_accuracy"):
-        assert getattr(one.ensemble, name) == getattr(other.ensemble, name)
-    assert torch.equal(one.ensemble.levels, other.ensemble.levels)
-    assert one.ensemble.selector.families == other.ensemble.selector.families
-    assert np.array_equal(one.prototypes.series.values, other.prototypes.series.values)
-    assert np.array_equal(one.prototypes.classes, other.prototypes.classes)
-    assert (one.generator is None) == (other.generator is None)
-    if one.generator is not None:
-        for name in ("hidden", "layers", "training"):
-            assert getattr(one.generator, name) == getattr(other.generator, name)
-        for name, value in one.generator.state_dict().items():
-            assert torch.equal(value, other.generator.state_dict()[name])
-        assert not other.generator.training and not any(p.requires_grad for p in other.generator.parameters())
 
 
 def test_arrays_of_a_loaded_model_are_the_same_bit_for_bit(pair):

@@ -236,12 +236,6 @@ def test_ramp_and_learning_rate_by_progress(is_tensor):
         assert all(group["lr"] is rate for group, rate in zip(groups, rates, strict=True))
 
 
-def test_a_ramp_of_0_is_complete_from_the_start():
-    step = build({"similarity": 1.0}, ramp=0.0)
-    step.update_schedule(0.0)
-    assert step.sparsity_factor.item() == 1.0
-
-
 def test_the_schedule_starts_where_a_training_is_resumed():
     step = build({"similarity": 1.0}, ramp=1.0)
     schedule = Schedule(step, epochs=8, start=4, n_batches=3)
@@ -274,10 +268,3 @@ def test_the_average_is_an_exponential_moving_average():
     assert changed(step.ema_generator, before) and not step.ema_generator.training
     assert not any(p.requires_grad for p in step.ema_generator.parameters())
     assert step.networks["average"] is step.ema_generator  # so that checkpoints hold it
-
-
-def test_the_average_of_a_short_training_is_the_generator_itself():
-    step = build({"similarity": 1.0}, n_steps=10)
-    step.update(BATCH)
-    for average, new in zip(step.ema_generator.parameters(), step.generator.parameters(), strict=True):
-        torch.testing.assert_close(average, new)

@@ -124,18 +124,6 @@ def test_every_other_set_mixes_channels_in_the_data_s_own_units(sharp, n_sets):
     assert not torch.equal(plain(X)[:, last], scaled(X)[:, last])
 
 
-@pytest.mark.parametrize(("n_steps", "n_features"), [(1, 1), (2, 3), (8, 2), (30, 40)])
-def test_series_of_any_size(n_steps, n_features):
-    series = torch.randn(5, n_steps, n_features, generator=torch.Generator().manual_seed(0))
-    features = RandomConvolutions.draw(series, seed=0)(series)
-    assert torch.isfinite(features).all() and (features >= 0).all() and (features <= 1).all()
-
-
-def test_the_seed_decides(drawn):
-    assert torch.equal(RandomConvolutions.draw(X, seed=0)(X), drawn(X))
-    assert not torch.equal(RandomConvolutions.draw(X, seed=1)(X), drawn(X))
-
-
 @pytest.mark.parametrize("scale", [None, np.array([1.0, 100.0, 1.0, 2.0], dtype=np.float32)], ids=["plain", "scaled"])
 def test_gradients_are_those_of_finite_differences(scale):
     module = RandomConvolutions.draw(X, seed=0, scale=scale).double()

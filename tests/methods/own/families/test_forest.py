@@ -96,12 +96,6 @@ def test_one_seed_gives_the_same_trees_and_another_does_not():
     assert not torch.equal(first.votes(NEW), other.votes(NEW))
 
 
-def test_a_class_without_series_gets_no_votes():
-    forest = fit(y=np.where(Y == 1, 0, Y))
-    assert (forest.votes(NEW)[..., 1] == 0).all()
-    assert torch.allclose(forest.log_proba(NEW)[:, 1], torch.tensor(np.log(FLOOR), dtype=torch.float32))
-
-
 def test_trees_without_a_split_are_leaves():
     forest = fit(y=np.zeros(N, dtype=np.int64))
     assert forest.n_levels == 1 and (forest.votes(NEW)[..., 0] == 1).all()

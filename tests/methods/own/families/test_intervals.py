@@ -48,12 +48,6 @@ def test_any_length_and_number_of_channels(n_steps, n_features):
     assert (module.channel < n_features).all() and (module.end <= n_steps).all() and (module.end > module.start).all()
 
 
-def test_the_seed_decides():
-    first, second, other = (IntervalStatistics.draw(X, seed=seed) for seed in (1, 1, 2))
-    assert torch.equal(first.start, second.start) and torch.equal(first.channel, second.channel)
-    assert not torch.equal(first.start, other.start)
-
-
 def test_gradients_are_those_of_finite_differences_and_finite_on_constant_series():
     module = IntervalStatistics(start=torch.tensor([0, 3]), end=torch.tensor([4, 14]), channel=torch.tensor([1, 2]))
     assert torch.autograd.gradcheck(module, X.clone().requires_grad_(True))
