@@ -16,7 +16,7 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.core.errors import ConstraintError
-from sparcets.core.series import Series, fill_gaps
+from sparcets.core.series import Series
 
 ROUNDING = 4  # last digits by which results of the same computation may differ
 Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfactuals, arrays (batch, time, features)
@@ -174,7 +174,7 @@ class BoundConstraints:
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         filled = query
         if gaps is not None:
-            free, filled = free & ~gaps, fill_gaps(query, lengths=lengths, otherwise=0.0)
+            free, filled = free & ~gaps, Series(query, lengths).filled(otherwise=0.0).values
             proposal = np.where(gaps, filled, proposal)
         steps = self._step_limits(filled, inside, gaps) if np.isfinite(self.limit).any() else None
         result = self._enforce(filled, proposal, lengths, free, steps, gaps=gaps, complete=complete)

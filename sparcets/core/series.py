@@ -102,28 +102,122 @@ class Series:
         if not self.unequal:
             yield np.arange(len(self)), self
             return
-        for n_steps, rows in rows_by_length(self.steps):
+        for n_steps in np.unique(self.steps).tolist():
+            rows = np.flatnonzero(self.steps == n_steps)
             yield rows, self[rows].cut(n_steps)
 
     def batches(self, size: int) -> Iterator[Series]:
         """Yield the series in parts of at most ``size``."""
         return (self[start : start + size] for start in range(0, len(self), size))
 
+    def blank(self, n_steps: int | None = None) -> Series:
+        """Return the series with zeros beyond their lengths, whatever is there, in an array of ``n_steps`` steps.
+
+        >>> Series(np.array([[[1.0], [np.nan]]]), np.array([1])).blank(3).values.ravel()
+        array([1., 0., 0.])
+        """
+        X, n_steps = self.values, self.n_steps if n_steps is None else n_steps
+        if n_steps > self.n_steps:
+            more = np.zeros((len(X), n_steps - self.n_steps, self.n_features), dtype=X.dtype)
+            X = np.concatenate([X, more], axis=1)
+        X = X[:, :n_steps]
+        inside = length_mask(self.lengths, len(X), n_steps)
+        # A copy only if it is needed.
+        X = X if (X[~inside] == 0).all() else np.where(inside[..., None], X, X.dtype.type(0))
+        return Series(X, self.lengths)
+
     def padded(self, n_steps: int) -> Series:
         """Return the series in an array of ``n_steps`` steps, with zeros after each."""
-        return Series(blank(self.values, self.lengths, n_steps), self.steps)
+        return Series(self.blank(n_steps).values, self.steps)
 
     def resampled(self, n_steps: int | IntArray) -> FloatArray:
-        """Return the values of each series at other numbers of steps; see :func:`resample`."""
-        return resample(self.values, self.lengths, n_steps)
+        """Return each series' own part, interpolated linearly to other numbers of steps.
+
+        So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it
+        would lose its end, and could not fill a longer query.
+
+        Parameters
+        ----------
+        n_steps
+            New length: one for all, or one each (batch,).
+
+        Returns
+        -------
+        series
+            (batch, largest of n_steps, features); beyond a series' own ``n_steps`` its last step is repeated.
+
+        Examples
+        --------
+        >>> Series(np.array([[[0.0], [2.0], [9.0]]]), np.array([2])).resampled(3).ravel()
+        array([0., 1., 2.])
+        """
+        X, old = self.values, self.steps[:, None]
+        new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
+        steps = np.arange(int(new.max()) if len(X) else 0)
+        # Equal lengths give whole numbers exactly, and with them the series' own bits.
+        where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
+        before = where.astype(np.int64)
+        after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
+        share = (where - before)[..., None].astype(X.dtype)
+        low = X[rows, before]
+        resampled: FloatArray = low + share * (X[rows, after] - low)
+        return resampled
 
     def standardised(self, scaler: Scaler) -> Series:
         """Return the series in standardised units, still zero in padding."""
-        return Series(blank(scaler.transform(self.values), self.lengths), self.lengths)
+        return self.with_values(scaler.transform(self.values)).blank()
+
+    @property
+    def unmeasured(self) -> BoolArray:
+        """Of which features each series has no value (batch, features)."""
+        empty = np.isnan(self.values[:, 0])
+        suspects = np.flatnonzero(empty.any(1))  # few, where most series start with a value
+        empty[suspects] = ~self[suspects].measured.any(1)
+        return empty
 
     def filled(self, rule: str = "forward", *, otherwise: float = np.nan) -> Series:
-        """Return the series without gaps; see :func:`fill_gaps`."""
-        return self.with_values(fill_gaps(self.values, rule, self.lengths, otherwise=otherwise))
+        """Return the series without gaps.
+
+        Parameters
+        ----------
+        rule
+            ``"forward"``: the last value before; for the first entries, the next one. ``"mean"``: the mean of the
+            feature in the same series.
+        otherwise
+            Value of a feature that the series has no value of.
+
+        Examples
+        --------
+        >>> some = Series(np.array([[[np.nan], [1.0], [np.nan], [3.0]]]))
+        >>> some.filled().values.ravel().tolist(), some.filled("mean").values.ravel().tolist()
+        ([1.0, 1.0, 1.0, 3.0], [2.0, 1.0, 2.0, 3.0])
+        """
+        if self.gaps is None:
+            return self
+        X, known = self.values, self.measured
+        if rule == "mean":
+            total = np.where(known, X, 0.0).sum(1, keepdims=True, dtype=np.float64)
+            value = total / np.maximum(known.sum(1, keepdims=True), 1)  # (batch, 1, features)
+        else:
+            last = np.maximum.accumulate(np.where(known, np.arange(X.shape[1])[:, None], -1), axis=1)
+            value = np.take_along_axis(X, np.where(last < 0, known.argmax(1)[:, None], last), axis=1)
+        value = np.where(known.any(1, keepdims=True), value, otherwise)
+        return self.with_values(np.where(self.gaps, value, X).astype(X.dtype, copy=False))
+
+    @classmethod
+    def stack(cls, series: Sequence[FloatArray]) -> Series:
+        """Return arrays (time, features) of any lengths in one, with zeros after each.
+
+        >>> Series.stack([np.ones((1, 1)), np.ones((2, 1))]).values[..., 0]
+        array([[1., 0.],
+               [1., 1.]])
+        """
+        steps = np.array([len(one) for one in series], dtype=np.int64)
+        dtype = np.result_type(*{one.dtype for one in series})
+        padded = np.zeros((len(series), steps.max(), series[0].shape[1]), dtype=dtype)
+        for row, one in zip(padded, series, strict=True):
+            row[: len(one)] = one
+        return cls(padded, steps)
 
     @classmethod
     def join(cls, parts: Sequence[Series]) -> Series:
@@ -135,133 +229,10 @@ class Series:
         return cls(np.concatenate([part.values for part in whole]), np.concatenate([part.steps for part in whole]))
 
 
-def pad(series: Sequence[FloatArray], n_steps: int) -> FloatArray:
-    """Return series (time, features) of any lengths as one array (batch, n_steps, features), with zeros after each.
-
-    >>> pad([np.ones((1, 1)), np.ones((2, 1))], 3)[..., 0]
-    array([[1., 0., 0.],
-           [1., 1., 0.]])
-    """
-    dtype = np.result_type(*{one.dtype for one in series})
-    padded = np.zeros((len(series), n_steps, series[0].shape[1]), dtype=dtype)
-    for row, one in zip(padded, series, strict=True):
-        row[: len(one)] = one
-    return padded
-
-
-def blank(X: FloatArray, lengths: IntArray | None, n_steps: int | None = None) -> FloatArray:
-    """Return series with zeros beyond their lengths, whatever is there, and with ``n_steps`` steps if that is given.
-
-    >>> blank(np.array([[[1.0], [np.nan]]]), np.array([1]), 3).ravel()
-    array([1., 0., 0.])
-    """
-    n_steps = X.shape[1] if n_steps is None else n_steps
-    if n_steps > X.shape[1]:
-        X = np.concatenate([X, np.zeros((len(X), n_steps - X.shape[1], X.shape[2]), dtype=X.dtype)], axis=1)
-    X = X[:, :n_steps]
-    inside = length_mask(lengths, len(X), n_steps)
-    # A copy only if it is needed.
-    return X if (X[~inside] == 0).all() else np.where(inside[..., None], X, X.dtype.type(0))
-
-
-def rows_by_length(lengths: IntArray) -> list[tuple[int, IntArray]]:
-    """Return every length that occurs, in rising order, with its rows.
-
-    >>> [(n, rows.tolist()) for n, rows in rows_by_length(np.array([5, 3, 5]))]
-    [(3, [1]), (5, [0, 2])]
-    """
-    return [(int(n), np.flatnonzero(lengths == n)) for n in np.unique(lengths)]
-
-
-def resample(X: FloatArray, lengths: IntArray | None, n_steps: int | IntArray) -> FloatArray:
-    """Return padded series of other lengths: each one's own part, interpolated linearly to ``n_steps`` steps.
-
-    So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it would
-    lose its end, and could not fill a longer query.
-
-    Parameters
-    ----------
-    X, lengths
-        Series (batch, time, features), and their true lengths, or None without padding.
-    n_steps
-        New length: one for all, or one each (batch,).
-
-    Returns
-    -------
-    series
-        (batch, largest of n_steps, features); beyond a series' own ``n_steps`` its last step is repeated.
-
-    Examples
-    --------
-    >>> resample(np.array([[[0.0], [2.0], [9.0]]]), np.array([2]), 3).ravel()
-    array([0., 1., 2.])
-    """
-    new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
-    old = Series(X, lengths).steps[:, None]
-    steps = np.arange(int(new.max()) if len(X) else 0)
-    # Equal lengths give whole numbers exactly, and with them the series' own bits.
-    where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
-    before = where.astype(np.int64)
-    after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
-    share = (where - before)[..., None].astype(X.dtype)
-    low = X[rows, before]
-    resampled: FloatArray = low + share * (X[rows, after] - low)
-    return resampled
-
-
-def fill_gaps(
-    X: FloatArray, rule: str = "forward", lengths: IntArray | None = None, *, otherwise: float = np.nan
-) -> FloatArray:
-    """Return series without gaps.
-
-    Parameters
-    ----------
-    X
-        Series (batch, time, features).
-    rule
-        ``"forward"``: the last value before; for the first entries, the next one. ``"mean"``: the mean of the feature
-        in the same series.
-    lengths
-        True lengths of padded series; padding is no value.
-    otherwise
-        Value of a feature that the series has no value of.
-
-    Examples
-    --------
-    >>> X = np.array([[[np.nan], [1.0], [np.nan], [3.0]]])
-    >>> fill_gaps(X).ravel().tolist(), fill_gaps(X, "mean").ravel().tolist()
-    ([1.0, 1.0, 1.0, 3.0], [2.0, 1.0, 2.0, 3.0])
-    """
-    gaps = missing_entries(X)
-    if gaps is None:
-        return X
-    known = ~gaps & length_mask(lengths, *X.shape[:2])[..., None]
-    if rule == "mean":
-        total = np.where(known, X, 0.0).sum(1, keepdims=True, dtype=np.float64)
-        value = total / np.maximum(known.sum(1, keepdims=True), 1)  # (batch, 1, features)
-    else:
-        last = np.maximum.accumulate(np.where(known, np.arange(X.shape[1])[:, None], -1), axis=1)
-        value = np.take_along_axis(X, np.where(last < 0, known.argmax(1)[:, None], last), axis=1)
-    value = np.where(known.any(1, keepdims=True), value, otherwise)
-    return np.where(gaps, value, X).astype(X.dtype, copy=False)
-
-
 def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return both series (answers, time, features) with the same values where the query is missing."""
     gaps = missing_entries(query)
     if gaps is None:
         return query, counterfactual
-    filled = fill_gaps(query, otherwise=0.0)
+    filled = Series(query).filled(otherwise=0.0).values
     return filled, np.where(gaps, filled, counterfactual)
-
-
-def never_measured(X: FloatArray, lengths: IntArray | None = None) -> BoolArray:
-    """Return of which features each series has no value (batch, features); padding is no value.
-
-    >>> never_measured(np.array([[[1.0, np.nan], [2.0, np.nan]]])).tolist()
-    [[False, True]]
-    """
-    empty = np.isnan(X[:, 0])
-    suspects = np.flatnonzero(empty.any(1))  # few, where most series start with a value
-    empty[suspects] = ~Series(X, lengths)[suspects].measured.any(1)
-    return empty

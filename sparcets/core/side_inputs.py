@@ -17,7 +17,7 @@ import numpy as np
 from sparcets.core.arrays import LARGEST, FloatArray, IntArray
 from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import blank
+from sparcets.core.series import Series
 from sparcets.core.validation import as_array, text_problem
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class SideInputs:
         """Return series (batch, time, features) with a table of side inputs as their last features; 0 in padding."""
         constant = np.broadcast_to(table[:, None], (len(X), X.shape[1], self.n_columns))
         whole: FloatArray = np.concatenate([X, constant], axis=2)
-        return blank(whole, lengths)
+        return Series(whole, lengths).blank().values
 
     def split(self, x: Any) -> tuple[Any, dict[str, Any]]:
         """Return series alone, and their side inputs by name; for arrays and tensors, whose type is kept.

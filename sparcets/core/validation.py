@@ -24,7 +24,7 @@ from sparcets.core.errors import (
     quoted,
 )
 from sparcets.core.registry import unknown_name
-from sparcets.core.series import blank, pad
+from sparcets.core.series import Series
 
 NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _BLOCK = 2**22  # entries checked for finiteness at a time
@@ -142,7 +142,7 @@ def check_padded(
                         "their lengths (lengths= of sp.wrap) and was fitted on unequal ones, and not with out=."
                     )
                 most = n_steps = int(lengths.max())
-            X = blank(X, lengths, most)
+            X = Series(X, lengths).blank(most).values
     X = check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first, gaps=gaps)
     return X, lengths
 
@@ -165,7 +165,8 @@ def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
         hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
         found = ", ".join(str(n) for n in sorted(features)[:4])
         raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
-    return pad(series, max(steps)), np.array([len(one) for one in series], dtype=np.int64)
+    stacked = Series.stack(series)
+    return stacked.values, stacked.steps
 
 
 def as_array(values: Any, name: str, ragged_hint: str, *, gaps: bool = False) -> np.ndarray[Any, Any]:

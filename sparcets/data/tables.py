@@ -17,7 +17,7 @@ import pandas as pd
 from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, StrArray, length_mask
 from sparcets.core.errors import ConfigError, FileFormatError, quoted
 from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.core.series import blank
+from sparcets.core.series import Series
 from sparcets.core.validation import text_problem
 from sparcets.data.recordings import Recordings, as_stored, as_written, class_names_of, grid_of
 
@@ -386,7 +386,7 @@ def _wide(sheet: Sheet) -> Recordings:
     if (row := _first(np.asarray(~measured.any(1)))) is not None:
         raise FileFormatError(f"{sheet.source}, {sheet.line(row)} holds no value. Drop it: a series has at least one.")
     lengths = len(span) - measured[:, ::-1].argmax(1)
-    X = blank(X, _unequal(lengths), int(lengths.max()))
+    X = Series(X, _unequal(lengths)).blank(int(lengths.max())).values
     metadata = _series_metadata(sheet, np.arange(n_series))
     return Recordings(X=X, feature_names=tuple(columns), lengths=_unequal(lengths), **metadata)
 

@@ -10,7 +10,7 @@ import numpy as np
 from sparcets.core.arrays import BoolArray, IntArray
 from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import blank
+from sparcets.core.series import Series
 from sparcets.core.validation import default_feature_names
 from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation.scores import WARNING
@@ -40,7 +40,7 @@ def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, r
     dtype = min(e.query.dtype, dataset.X_test.dtype, key=lambda kind: kind.itemsize)
     if dtype != e.query.dtype:
         digests = series_digests(e.query.astype(dtype))
-    in_test = series_digests(blank(dataset.X_test, dataset.lengths_test).astype(dtype, copy=False))
+    in_test = series_digests(Series(dataset.X_test, dataset.lengths_test).blank().values.astype(dtype, copy=False))
     index = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # of duplicates, the first
     found = np.array([index.get(digest, -1) for digest in digests], dtype=np.int64)
     if (found < 0).any():
@@ -73,7 +73,9 @@ def _unknown_queries(
         text = f"{len(unknown)} of the {n} queries {_are(len(unknown))} not {where}"
     else:
         text = f"{WARNING}none of the {n} queries is {where}; check that they come from this data set and split"
-    in_train = set(series_digests(blank(dataset.X_train, dataset.lengths_train).astype(dtype, copy=False)))
+    in_train = set(
+        series_digests(Series(dataset.X_train, dataset.lengths_train).blank().values.astype(dtype, copy=False))
+    )
     n_train = sum(digests[i] in in_train for i in np.flatnonzero(~known)[unknown])
     if n_train:
         text += f"; {n_train} of them {_are(n_train)} in its training part, which classifier and judges were trained on"

@@ -20,7 +20,6 @@ from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import Series
-from sparcets.core.series import fill_gaps as fill_series
 from sparcets.core.settings import AdversarialConfig, CounterGanConfig, GanConfig, MethodConfig, SparceConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import outputs_of
@@ -365,7 +364,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         made: FloatArray = series.values.copy()
         for own, part in series.by_length():  # so that padding is never seen
             x = info.scaler.transform(part.values).astype(np.float32, copy=False)
-            x = fill_series(x, otherwise=0.0) if self.classifier.takes_gaps else x
+            x = Series(x).filled(otherwise=0.0).values if self.classifier.takes_gaps else x
 
             def residuals(rows: Tensor, x: FloatArray = x, own: IntArray = own) -> Tensor:
                 delta: Tensor = generator(torch.tensor(x[rows.numpy()], device=device), condition[own[rows.numpy()]])

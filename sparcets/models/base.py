@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import Series, never_measured
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs, check_no_side
 from sparcets.core.validation import check_padded
 from sparcets.models.inputs import Missing
@@ -130,7 +130,7 @@ class Model(ABC):
         """Raise if the model has nothing to fill the gaps of checked series with; the first has the index ``first``."""
         if not self.takes_gaps:
             return
-        empty = never_measured(X, lengths)
+        empty = Series(X, lengths).unmeasured
         rows = np.flatnonzero(empty.all(1))
         if len(rows):
             raise NonFiniteError(f"X holds nothing but NaN before the end of series {first + int(rows[0])}. Drop it.")

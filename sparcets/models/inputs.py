@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from sparcets.core.arrays import missing_entries
 from sparcets.core.errors import CapabilityError, ConfigError, ModelOutputError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import fill_gaps
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs
 from sparcets.training.networks import fill_gaps as fill_tensor
 
@@ -325,7 +325,7 @@ def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
         values = filled(x.detach().cpu().numpy(), missing)
         return torch.where(x.isnan(), torch.as_tensor(values, dtype=x.dtype, device=x.device), x)
     if isinstance(missing, str):
-        return fill_gaps(x, missing, lengths)
+        return Series(x, lengths).filled(missing).values
     gaps = missing_entries(x)
     if gaps is None:
         return x

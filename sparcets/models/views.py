@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from sparcets.core.arrays import FloatArray, IntArray
-from sparcets.core.series import blank
+from sparcets.core.series import Series
 from sparcets.models.base import Classifier, Regressor, with_prediction
 
 
@@ -57,7 +57,7 @@ class AtLength(Classifier):
 
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
         steps = np.full(len(X), self.length, dtype=np.int64)
-        return self.whole.outputs_unchecked(blank(X, None, self.padded_to), steps)
+        return self.whole.outputs_unchecked(Series(X).blank(self.padded_to).values, steps)
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series (batch, length, features), with gradients to ``x``."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, ConfigError, ModelOutputError, SparcetsError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Series, blank
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import Side, SideInputs
 from sparcets.io.files import digest_of_json
 from sparcets.models import estimator, module, onnx
@@ -112,7 +112,10 @@ class _Wrapped(Model):
         """Call the model, or another function, with checked series as it wants them; arrays and tensors alike."""
         x, side = (x, {}) if self.side is None else split_side(x, self.side, self.dtype)
         x = filled(x, self.missing, lengths) if self.takes_gaps else x
-        x = blank_padding(x.to(self.dtype or x.dtype), lengths) if isinstance(x, Tensor) else blank(x, lengths)
+        if isinstance(x, Tensor):
+            x = blank_padding(x.to(self.dtype or x.dtype), lengths)
+        else:
+            x = Series(x, lengths).blank().values
         return call_parts(call or self._call, arrange(x, self.interface.layout), lengths, side, self.interface.batch)
 
     def _ask_module(self, x: Tensor, lengths: Tensor | None) -> Tensor:

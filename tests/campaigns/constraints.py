@@ -20,7 +20,7 @@ from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
 from sparcets.core.errors import ConstraintError, TrainingError
 from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.series import blank
+from sparcets.core.series import Series
 from sparcets.core.words import percent
 from sparcets.evaluation.measures import sparsity as measured_sparsity
 from sparcets.methods.base import BaseExplainer
@@ -99,7 +99,7 @@ def _problems(
     except ConstraintError as error:
         return [] if conflict(given, material) else [str(error)]
     n = call.options.get("n", 1)
-    queries = blank(before, call.options.get("lengths"))  # padding is returned as zeros
+    queries = Series(before, call.options.get("lengths")).blank().values  # padding is returned as zeros
     if len(e) != n * len(call.X) or not same_bits(e.query, np.repeat(queries, n, axis=0)):
         return [f"the queries of {len(e)} answers are not those passed, {n} times {len(before)}"]
     if not same_bits(call.X, before):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sparcets.core.arrays import differs, length_mask, missing_entries
 from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
-from sparcets.core.series import Series, blank, fill_gaps, never_measured, resample, rows_by_length
+from sparcets.core.series import Series
 from sparcets.core.validation import check_padded
 from sparcets.models.inputs import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor
@@ -58,7 +58,9 @@ def test_a_list_of_series_is_padded_with_zeros() -> None:
         for row, one in zip(X, RAGGED, strict=True):
             assert np.array_equal(row[: len(one)], one) and not row[len(one) :].any()
     X, lengths = check_padded([one.astype(np.float32) for one in RAGGED], None)
-    assert X.dtype == np.float32 and np.shares_memory(blank(X, lengths), X), "with zeros beyond, nothing is copied"
+    assert X.dtype == np.float32 and np.shares_memory(Series(X, lengths).blank().values, X), (
+        "with zeros beyond, nothing is copied"
+    )
 
 
 def test_a_list_of_equal_series_has_lengths_only_where_they_are_expected() -> None:
@@ -118,7 +120,7 @@ def test_resampling_keeps_both_ends_and_straight_lines(old: int, new: int) -> No
     line = np.linspace(1.0, 3.0, old) if old > 1 else np.ones(1)
     X = np.full((1, 9, 1), 99.0)
     X[0, :old, 0] = line
-    made = resample(X, np.array([old]), new)[0, :, 0]
+    made = Series(X, np.array([old])).resampled(new)[0, :, 0]
     np.testing.assert_allclose(made, np.linspace(1.0, line[-1] if new > 1 else 1.0, new))
     if old == new:
         assert np.array_equal(made, line)
@@ -126,9 +128,10 @@ def test_resampling_keeps_both_ends_and_straight_lines(old: int, new: int) -> No
 
 def test_lengths_of_each() -> None:
     X = np.array([[[0.0], [2.0], [9.0]], [[1.0], [2.0], [3.0]]])
-    assert resample(X, np.array([2, 3]), np.array([3, 2]))[..., 0].tolist() == [[0.0, 1.0, 2.0], [1.0, 3.0, 3.0]]
-    found = {n: rows.tolist() for n, rows in rows_by_length(np.array([4, 2, 4, 9]))}
-    assert found == {2: [1], 4: [0, 2], 9: [3]}
+    assert Series(X, np.array([2, 3])).resampled(np.array([3, 2]))[..., 0].tolist() == [
+        [0.0, 1.0, 2.0],
+        [1.0, 3.0, 3.0],
+    ]
 
 
 def one(*values: float) -> Any:
@@ -145,23 +148,23 @@ def with_gaps(seed: int, *, share: float = 0.3) -> Any:
 
 @pytest.mark.parametrize(("rule", "filled"), [("forward", [2, 2, 2, 2, 5, 5]), ("mean", [3.5, 3.5, 2, 3.5, 5, 3.5])])
 def test_the_rules(rule: str, filled: list[float]) -> None:
-    assert fill_gaps(one(NAN, NAN, 2, NAN, 5, NAN), rule).ravel().tolist() == filled
+    assert Series(one(NAN, NAN, 2, NAN, 5, NAN)).filled(rule).values.ravel().tolist() == filled
 
 
 def test_padding_is_no_value() -> None:
     X = one(NAN, 4, NAN, 100, 100)
-    assert fill_gaps(X, "mean", np.array([3])).ravel().tolist() == [4, 4, 4, 100, 100]
+    assert Series(X, np.array([3])).filled("mean").values.ravel().tolist() == [4, 4, 4, 100, 100]
     late = one(NAN, NAN, 100)
-    assert np.isnan(fill_gaps(late, "forward", np.array([2]))[0, :2]).all()
-    assert never_measured(late, np.array([2])).all() and not never_measured(late).any()
+    assert np.isnan(Series(late, np.array([2])).filled().values[0, :2]).all()
+    assert Series(late, np.array([2])).unmeasured.all() and not Series(late).unmeasured.any()
 
 
 @pytest.mark.parametrize("rule", ["forward", "mean"])
 def test_a_feature_without_a_value_gets_another_one(rule: str) -> None:
     X = np.array([[[1.0, NAN], [2.0, NAN]]])
-    assert np.isnan(fill_gaps(X, rule)[..., 1]).all()
-    assert fill_gaps(X, rule, otherwise=7.0)[..., 1].ravel().tolist() == [7, 7]
-    assert never_measured(X).tolist() == [[False, True]]
+    assert np.isnan(Series(X).filled(rule).values[..., 1]).all()
+    assert Series(X).filled(rule, otherwise=7.0).values[..., 1].ravel().tolist() == [7, 7]
+    assert Series(X).unmeasured.tolist() == [[False, True]]
 
 
 @settings(max_examples=40, deadline=None)
@@ -174,7 +177,7 @@ def test_arrays_and_tensors_are_filled_alike(seed: int, share: float, rule: str)
     X = with_gaps(seed, share=share)
     lengths = np.random.default_rng(seed).integers(1, 8, len(X))
     for steps in (None, lengths):
-        expected = fill_gaps(X, rule, steps, otherwise=-1.0)
+        expected = Series(X, steps).filled(rule, otherwise=-1.0).values
         made = fill_tensor(torch.tensor(X), rule, None if steps is None else torch.tensor(steps), otherwise=-1.0)
         np.testing.assert_allclose(made.numpy(), expected, rtol=1e-12)
         known = ~np.isnan(X)

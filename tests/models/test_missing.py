@@ -6,7 +6,7 @@ import torch
 
 import sparcets as sp
 from sparcets.core.errors import ConfigError, DataError, ModelOutputError, NonFiniteError
-from sparcets.core.series import fill_gaps
+from sparcets.core.series import Series
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
@@ -95,7 +95,7 @@ def test_a_rule_without_a_value_to_go_by_says_so(missing):
     with pytest.raises(NonFiniteError, match=rf"series 7 has no value of feature 2 at all.*missing='{missing}'"):
         sp.wrap(mean_proba, n_classes=3, missing=missing).predict(Z)
     own = sp.TorchClassifier("fcn", sp.ClassifierConfig(**{**sp.ClassifierConfig.tiny().to_dict(), "missing": missing}))
-    measured = fill_gaps(Z, missing)
+    measured = Series(Z).filled(missing).values
     measured[7, :, 2] = np.nanmean(Z[..., 2])  # the mean of the training series
     np.testing.assert_allclose(own.fit(Z, Y).predict_proba(Z), own.predict_proba(measured), atol=1e-5)
 

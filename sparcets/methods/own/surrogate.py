@@ -11,7 +11,7 @@ import numpy as np
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import generator, spawn
-from sparcets.core.series import Series, blank
+from sparcets.core.series import Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.models.base import PREDICT_BATCH, Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor
@@ -146,7 +146,7 @@ def perturb(series: Series, parents: IntArray, rng: np.random.Generator) -> Floa
     partners = np.where(rotated, parents, rng.integers(len(X), size=n))
     shift = np.where(rotated, rng.integers(T, size=n), 0)
     steps = (np.arange(T) + shift[:, None]) % own_steps[:, None]  # (n, T)
-    own, aligned = series[parents], blank(series[partners].resampled(own_steps), None, T)
+    own, aligned = series[parents], Series(series[partners].resampled(own_steps)).blank(T).values
     other = aligned[np.arange(n)[:, None], steps]
 
     start, end = np.sort(rng.integers(T + 1, size=(2, n)), axis=0)[..., None]  # each (n, 1)
@@ -158,7 +158,7 @@ def perturb(series: Series, parents: IntArray, rng: np.random.Generator) -> Floa
 
     change = z * (other - own.values)
     change += size * spread * rng.standard_normal((n, T, F))
-    return blank(np.asarray(own.values + change, dtype=X.dtype), own.lengths)
+    return own.with_values(np.asarray(own.values + change, dtype=X.dtype)).blank().values
 
 
 def _predict(model: Model, series: Series, progress: bool | None) -> FloatArray:
