@@ -334,7 +334,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
 
             def answer(block: QueryBlock) -> Explanation:
-                return side_apart(self._answer(block, call, bar))
+                answers = self._answer(block, call, bar)
+                return answers if info.side is None else side_apart(answers)
 
             if out is not None:
                 identity = self._question(call)

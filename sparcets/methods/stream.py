@@ -126,8 +126,10 @@ class Queries:
         if self.n is not None:
             names.check_number(self.n)
         self.known_side = info.side
-        self.side = None if info.side is None else info.side.table(side, self.n, owner=owner)
-        if info.side is None:
+        self.side = None
+        if info.side is not None:
+            self.side = info.side.table(side, self.n, owner=owner)
+        elif side is not None:
             check_no_side(side, owner)
 
     def blocks(self, target: BoundTarget, size: int) -> Iterator[QueryBlock]:
