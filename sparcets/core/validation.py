@@ -122,13 +122,14 @@ def check_padded(
     unequal = like is not None and like.unequal
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
         X = list(X)  # of arrays (time, features)
-    if lengths is None and (listed := _read_list(X, unequal=unequal)):
-        X, lengths = listed
-    elif lengths is None and unequal:
-        raise DataError(
-            f"{owner} was fitted on series of unequal length, so it needs to know how long these are: pass lengths=, "
-            "one whole number per series, or a list of arrays (time, features)."
-        )
+    if lengths is None:
+        if listed := _read_list(X, unequal=unequal):
+            X, lengths = listed
+        elif unequal:
+            raise DataError(
+                f"{owner} was fitted on series of unequal length, so it needs to know how long these are: pass "
+                "lengths=, one whole number per series, or a list of arrays (time, features)."
+            )
     if lengths is not None:
         X = as_array(X, "X", "Padded series have one length; pass a list of unequal ones without lengths=.", gaps=True)
         if X.ndim == 3 and 0 not in X.shape:

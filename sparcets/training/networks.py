@@ -125,7 +125,7 @@ class OneLogit(nn.Module):
 def fill_gaps(
     x: Tensor, rule: str = "forward", lengths: Tensor | None = None, *, otherwise: float = torch.nan
 ) -> Tensor:
-    """Return series (batch, time, features) without gaps, as :meth:`Series.filled <sparcets.core.series.Series.filled>` does for arrays.
+    """Return series (batch, time, features) without gaps, as ``Series.filled`` does for arrays.
 
     Nothing here waits for the device, so that it can be part of a CUDA graph.
 

@@ -1,20 +1,13 @@
-"""Progress on a terminal, in a notebook and for a listener; and what else notebooks show: cards and pictures."""
+"""Progress on a terminal, in a notebook and for a listener."""
 
 from __future__ import annotations
 
 import sys
 from types import ModuleType, SimpleNamespace
-from typing import Any
 
-import numpy as np
 import pytest
 
-import sparcets as sp
 from sparcets.core.progress import in_notebook, progress_bar, report_progress_to
-from sparcets.testing.data import make_series
-from sparcets.testing.mocks import mean_proba
-
-NAMES = ["<script>alert(1)</script>", "a & b", "c"]
 
 
 class Handle:
@@ -45,48 +38,6 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> list[Handle]:
     monkeypatch.setitem(sys.modules, "IPython.display", displays)
     monkeypatch.delenv("SPARCETS_PROGRESS", raising=False)
     return shown
-
-
-@pytest.fixture(scope="module")
-def shown() -> dict[str, Any]:
-    """Return one object of each kind that has a card, with names as a user's file may have them."""
-    X, y = make_series(60)
-    labels = np.array(NAMES)[y]
-    ds = sp.Dataset.from_arrays(
-        X, labels, feature_names=[*NAMES, "d"], name="<b>mine</b>", sampling_rate=50, units="m/s"
-    )
-    ex = sp.Nearest(sp.wrap(mean_proba, class_names=list(ds.class_names))).fit(ds)
-    e = ex.explain(ds.X_test, target="a & b")
-    return {"dataset": ds, "explainer": ex, "explanation": e, "scores": sp.evaluate(e)}
-
-
-@pytest.mark.parametrize("kind", ["dataset", "explainer", "explanation", "scores"])
-def test_cards_are_escaped(shown: dict[str, Any], kind: str) -> None:
-    card = shown[kind]._repr_html_()
-    assert card.startswith("<div><b>") and card.endswith("</div>")
-    assert "<script>" not in card and "<b>mine" not in card and "a & b" not in card
-    if kind != "scores":  # which name no class and no feature
-        assert "&lt;script&gt;" in card and "a &amp; b" in card
-
-
-def test_cards_say_what_there_is(shown: dict[str, Any]) -> None:
-    card = shown["dataset"]._repr_html_()
-    assert "48 training + 12 test series" in card and "at 50 Hz" in card and "c (m/s)" in card
-    assert '<td style="text-align:right">16</td><td style="text-align:right">4</td>' in card
-    e = shown["explanation"]
-    assert e._repr_html_().count("<tr>") == 11 and "the first 10 of 12 answers" in e._repr_html_()
-    assert e[:3]._repr_html_().count("<tr>") == 4 and "the first" not in e[:3]._repr_html_()
-    assert "universality" in shown["scores"]._repr_html_() and "12 answers" in shown["scores"]._repr_html_()
-    assert "4 features (4 mutable)" in shown["explainer"]._repr_html_()
-    assert "not fitted yet" in sp.Nearest(shown["explainer"].classifier)._repr_html_()
-
-
-def test_a_picture_is_shown_by_itself_and_once(shown: dict[str, Any]) -> None:
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    figure = shown["explanation"].plot(0)
-    image, size = figure._repr_png_()
-    assert image.startswith(b"\x89PNG") and size["width"] == pytest.approx(80 * 11, abs=1)
-    assert pyplot.get_fignums() == []  # what pyplot knows, a notebook would show a second time
 
 
 def test_progress_is_one_line_that_is_replaced(
@@ -132,25 +83,6 @@ def test_a_console_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) ->
     console.get_ipython = SimpleNamespace  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", console)
     assert not in_notebook()
-
-
-def test_a_real_notebook() -> None:
-    clients = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    cells = [
-        "import sparcets as sp\nfrom sparcets.testing.data import make_series\n"
-        "from sparcets.testing.mocks import mean_proba\nX, y = make_series(60)\n"
-        "ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)\ne = ex.explain(X[y == 0], target=1)\ne",
-        "e.plot(0)",
-        "figure = e.plot(0)",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    clients.NotebookClient(notebook, timeout=120).execute()
-    answers, picture, nothing = ([dict(out.get("data", {})) for out in cell.outputs] for cell in notebook.cells)
-    assert "explaining by nearest" in answers[0]["text/plain"] and "100 %" in answers[0]["text/plain"]
-    assert set(answers[1]) == {"text/plain", "text/html"} and len(answers) == 2
-    assert [set(one) for one in picture] == [{"text/plain", "image/png"}] and nothing == []
 
 
 def test_the_bar_goes_to_stderr_and_only_if_there_is_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
