@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 import torch
 from torch import Tensor, nn
 
+from sparcets.core.arrays import IntArray
+
 
 def inside(lengths: Tensor | None, x: Tensor) -> Tensor | None:
     """Return which steps belong to each series, (batch, time, 1), or None where nothing is padded."""
@@ -70,6 +72,11 @@ def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:
 def true_steps(x: Tensor, lengths: Tensor | None) -> Tensor | int:
     """Return the number of steps of each series (batch,), or that of all if nothing is padded."""
     return x.shape[1] if lengths is None else lengths
+
+
+def lengths_on(device: torch.device, lengths: IntArray | Tensor | None) -> Tensor | None:
+    """Return lengths as a tensor on a device, or None if nothing is padded."""
+    return None if lengths is None else torch.as_tensor(lengths, device=device)
 
 
 def lengths_of(lengths: Tensor | None, rows: Tensor) -> Tensor | None:

@@ -32,7 +32,7 @@ from sparcets.models.base import Classifier, Model
 from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.models.views import at_length
 from sparcets.training.device import one_thread_each, resolve_device, threads_for, with_double_precision
-from sparcets.training.networks import fill_gaps
+from sparcets.training.networks import fill_gaps, lengths_on
 
 log = logging.getLogger(__name__)
 Member = Callable[..., Tensor]  # (series, their lengths if they are padded) -> log-probabilities
@@ -186,8 +186,7 @@ def _agreement(votes: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 def log_proba_of(net: Classifier, raw: Tensor, lengths: Tensor | None = None) -> Tensor:
     """Return log-probabilities (batch, classes) of series in the data's own units, on the device of these."""
     own = raw.float() if net.device.type == "mps" else raw  # where there is no double precision
-    steps = None if lengths is None else lengths.to(net.device)
-    return net.log_proba(own.to(net.device), steps).to(raw.device).float()
+    return net.log_proba(own.to(net.device), lengths_on(net.device, lengths)).to(raw.device).float()
 
 
 @dataclass(frozen=True, eq=False)

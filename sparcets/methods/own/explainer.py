@@ -60,6 +60,7 @@ from sparcets.models.views import Goal
 from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
 from sparcets.training.loop import Callback, DivergenceCheck, History, Pairing, TensorBoard, TrainingFailure
 from sparcets.training.losses import LossTerm, Objective
+from sparcets.training.networks import lengths_on
 from sparcets.training.projection import Projection
 
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
@@ -292,7 +293,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             ),
             ensemble.members(),
             x=torch.tensor(job.standardised(rows), dtype=torch.float32, device=device),
-            lengths=None if job.lengths is None else torch.tensor(job.lengths[rows], device=device),
+            lengths=lengths_on(device, job.series[rows].lengths),
             center=torch.tensor(info.scaler.center.astype(job.X.dtype), device=device),
             scale=torch.tensor(info.scaler.scale.astype(job.X.dtype), device=device),
             lr=config.train.lr,

@@ -331,8 +331,9 @@ def measure_curve(
     """
     size = SEARCH_BATCH[model.device.type]
     every = np.arange(len(request))
-    if request.lengths is not None or len(request) > size:
-        if request.lengths is not None:
+    padded = request.lengths is not None
+    if padded or len(request) > size:
+        if padded:
             parts = [(rows, part, model.at_length(part.series.n_steps)) for rows, part in request.by_length()]
         else:
             groups = [every[first : first + size] for first in range(0, len(every), size)]

@@ -60,7 +60,9 @@ def part_of(arrays: Mapping[str, Any], prefix: str) -> Arrays:
 def record_to_arrays(record: Any) -> Arrays:
     """Return the arrays and numbers of a dataclass by name, those of one within it by path; None is left out.
 
-    >>> {name: a.tolist() for name, a in record_to_arrays(Prototypes(Series(np.ones((1, 1, 1))), np.zeros(1))).items()}
+    >>> from sparcets.core.series import Series
+    >>> arrays = record_to_arrays(Prototypes(Series(np.ones((1, 1, 1))), np.zeros(1)))
+    >>> {name: array.tolist() for name, array in arrays.items()}
     {'series/values': [[[1.0]]], 'classes': [0.0]}
     """
     arrays: Arrays = {}
