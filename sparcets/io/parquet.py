@@ -34,8 +34,8 @@ def answers_table(e: Explanation, ids: Any) -> Any:
     """
     import pyarrow as pa
 
-    before = {"predicted": _text(np.array(e.class_names)[e.predicted])} if e.numbers is None else {}
-    if e.numbers is None:
+    before = {"predicted": _text(np.array(e.class_names)[e.predicted])} if e.info.task == "classification" else {}
+    if e.info.task == "classification":
         after = {"probability": pa.array(np.asarray(e.probability, dtype=np.float64))}
     else:
         after = {

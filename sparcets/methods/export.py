@@ -104,7 +104,7 @@ class _Counterfactual(nn.Module):
 
 def _module(explainer: BaseExplainer[Any]) -> _Counterfactual:
     info = explainer._fitted()
-    if info.outcome is not None:
+    if info.task == "regression":
         raise CapabilityError("the model predicts numbers, for which every query is searched: there is no generator.")
     if isinstance(explainer, Explainer):
         generator = explainer._fitted_model().generator

@@ -174,7 +174,7 @@ class FoundAnswers:
     def _reason(self, row: int) -> str:
         request, proba = self.request, self.proba[row, int(self.rank[row].argmax())]  # of the best attempt
         name, within = request.info.class_names[int(request.target[row])], request.limits_of(row)
-        if request.info.outcome is not None:  # the number that was reached is told with all answers
+        if request.info.task == "regression":  # the number that was reached is told with all answers
             return request.why_missed(row, proba, f"no change was found that brings the model to {name}{within}")
         p = float(np.nan_to_num(proba[int(request.target[row])]))
         failed = f"no change was found that the classifier calls {name!r}{within}; p({name}) reached {p:.2f}"

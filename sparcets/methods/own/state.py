@@ -148,7 +148,7 @@ def model_from_arrays(
     double = bool(header["double"])
     common |= {name: np.array(arrays[name]) for name in NUMBERS if name in arrays}
     model: FittedModel | NumberModel
-    if info.outcome is not None:
+    if info.task == "regression":
         model = NumberModel(
             **common,
             members=members,
