@@ -1,0 +1,212 @@
+"""Coordinates in which the laws of the data cannot be broken: directions of limbs, features that follow from others.
+
+An edit changes coordinates; the series is computed back from them. A limb is the direction from one point to the next:
+whatever is done to a direction, the limb keeps the length that it has in the query. A feature that is a linear function
+of others, such as stride = swing + stance, follows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limb:
+    """Two points of a body whose distance is constant: a direction is turned, never stretched.
+
+    Attributes
+    ----------
+    start, end
+        Features of the point nearer to the trunk, and of the other: x and y, or x, y and z.
+    bend
+        Smallest and largest angle to the limb before, in radians: signed in two coordinates, unsigned in three; None
+        where no limb comes before, or any angle occurs.
+    """
+
+    start: tuple[int, ...]
+    end: tuple[int, ...]
+    bend: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Coordinates:
+    """A map from series (…, time, features) to as many coordinates, and back.
+
+    Attributes
+    ----------
+    tolerance
+        Changes of a feature below it are none (features,): the query's own bits stay.
+    limbs
+        From the trunk outwards. The features of a limb's end hold its direction, a unit vector.
+    dependent, weights
+        Features that are linear functions of others, and the weights (dependent, features) by which they follow. None
+        of them, nor of ``orders``, belongs to the end of a limb.
+    orders
+        Pairs of features of which the first is never larger than the second.
+    whole
+        Features of whole numbers.
+
+    Examples
+    --------
+    >>> arm = Coordinates(tolerance=np.zeros(4), limbs=(Limb(start=(0, 1), end=(2, 3)),))
+    >>> query = np.array([[0.0, 0.0, 2.0, 0.0]])
+    >>> coordinates = arm.of(query)
+    >>> coordinates[0, 2:] = [0.0, 1.0]
+    >>> arm.series(coordinates, query).tolist()
+    [[0.0, 0.0, 0.0, 2.0]]
+    """
+
+    tolerance: FloatArray
+    limbs: tuple[Limb, ...] = ()
+    dependent: tuple[int, ...] = ()
+    weights: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    orders: tuple[tuple[int, int], ...] = ()
+    whole: tuple[int, ...] = ()
+
+    def of(self, series: FloatArray) -> FloatArray:
+        """Return the coordinates of series (…, time, features), as float64."""
+        coordinates = series.astype(np.float64)
+        for limb in self.limbs:
+            start, end = list(limb.start), list(limb.end)
+            way = series[..., end].astype(np.float64) - series[..., start]
+            coordinates[..., end] = _unit(way)
+        return coordinates
+
+    def series(self, coordinates: FloatArray, query: FloatArray) -> FloatArray:
+        """Return the series with these coordinates (…, time, features), of the type of the query.
+
+        Limbs have the lengths of the query (…, time, features). Where the query is missing, or a change is below the
+        tolerance, the series has the query's own bits.
+        """
+        own = query.astype(np.float64)
+        made = coordinates.copy()
+        if self.dependent:
+            change = np.nan_to_num(made - own)
+            for feature, weights in zip(self.dependent, self.weights, strict=True):
+                made[..., feature] = own[..., feature] + change @ weights
+        before: dict[tuple[int, ...], FloatArray] = {}  # direction of the limb that ends at a point
+        for limb in self.limbs:
+            start, end = list(limb.start), list(limb.end)
+            length = np.linalg.norm(own[..., end] - own[..., start], axis=-1, keepdims=True)
+            direction = _unit(coordinates[..., end])
+            if limb.bend is not None and limb.start in before:
+                direction = _bent(direction, before[limb.start], _unit(own[..., end] - own[..., start]), limb.bend)
+            before[limb.end] = direction
+            made[..., end] = made[..., start] + length * direction
+        if self.whole:
+            made[..., list(self.whole)] = np.rint(made[..., list(self.whole)])
+        stays = ~(np.abs(made - own) >= self.tolerance) | np.isnan(own)
+        cast: FloatArray = np.where(stays, query, made.astype(query.dtype))
+        for low, high in self.orders:
+            below, above = cast[..., low], cast[..., high]
+            crossed = (below > above) & (query[..., low] <= query[..., high])
+            moves_high = crossed & (above != query[..., high])
+            cast[..., high] = np.where(moves_high, below, above)
+            cast[..., low] = np.where(crossed & ~moves_high, above, below)
+        return cast
+
+    def moved_by(self, columns: Iterable[int]) -> tuple[int, ...]:
+        """Return the features that move where these coordinates do: ends of limbs, and what depends on them."""
+        moved = set(columns)
+        for limb in self.limbs:
+            if moved & {*limb.start, *limb.end}:
+                moved |= set(limb.end)
+        for feature, weights in zip(self.dependent, self.weights, strict=True):
+            if moved & set(np.flatnonzero(weights).tolist()):
+                moved.add(feature)
+        return tuple(sorted(moved))
+
+    def within(self, mutable: BoolArray) -> Coordinates:
+        """Return the coordinates where some features (features,) may not change: they neither turn nor follow.
+
+        A law of a feature that may not change, and of one that may, is given up: the constraint wins.
+        """
+        limbs = tuple(limb for limb in self.limbs if mutable[list(limb.end)].all())
+        kept = [i for i, feature in enumerate(self.dependent) if mutable[feature]]
+        orders = tuple(pair for pair in self.orders if mutable[list(pair)].any())
+        return replace(
+            self,
+            limbs=limbs,
+            dependent=tuple(self.dependent[i] for i in kept),
+            weights=self.weights[kept],
+            orders=orders,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "tolerance": self.tolerance.tolist(),
+            "limbs": [[list(limb.start), list(limb.end), limb.bend and list(limb.bend)] for limb in self.limbs],
+            "dependent": list(self.dependent),
+            "weights": self.weights.tolist(),
+            "orders": [list(pair) for pair in self.orders],
+            "whole": list(self.whole),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Coordinates:
+        """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
+        tolerance = np.asarray(data["tolerance"], dtype=np.float64)
+        n = len(tolerance)
+        limbs = tuple(
+            Limb(start=tuple(start), end=tuple(end), bend=None if bend is None else (float(bend[0]), float(bend[1])))
+            for start, end, bend in data["limbs"]
+        )
+        made = cls(
+            tolerance=tolerance,
+            limbs=limbs,
+            dependent=tuple(data["dependent"]),
+            weights=np.asarray(data["weights"], dtype=np.float64).reshape(len(data["dependent"]), n),
+            orders=tuple((int(low), int(high)) for low, high in data["orders"]),
+            whole=tuple(data["whole"]),
+        )
+        features = {*made.dependent, *made.whole, *(f for pair in made.orders for f in pair)}
+        features |= {f for limb in limbs for f in (*limb.start, *limb.end)}
+        sizes_fit = all(len(limb.start) == len(limb.end) in (2, 3) for limb in limbs)
+        if not sizes_fit or not all(isinstance(f, int) and 0 <= f < n for f in features):
+            raise ValueError("limbs, dependent features, orders and tolerances do not fit together")
+        return made
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    """Return vectors (…, coordinates) of length 1; zero where they have none."""
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+
+
+def _bent(direction: FloatArray, before: FloatArray, own: FloatArray, bend: tuple[float, float]) -> FloatArray:
+    """Return directions (…, 2 or 3) turned back to the largest angle to the limb before that recordings have.
+
+    ``own`` is the query's direction; angles that are within the range stay as they are.
+    """
+    angle = bend_of(before, direction)
+    wanted = np.clip(angle, *bend)
+    off = wanted != angle
+    if not off.any():
+        return direction
+    if direction.shape[-1] == 2:
+        cosine, sine = np.cos(wanted), np.sin(wanted)
+        x, y = before[..., 0], before[..., 1]
+        turned = np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=-1)
+    else:  # in the plane of both limbs
+        across = _unit(direction - (direction * before).sum(-1, keepdims=True) * before)
+        turned = np.cos(wanted)[..., None] * before + np.sin(wanted)[..., None] * across
+    return np.asarray(np.where(off[..., None], turned, direction))
+
+
+def bend_of(before: FloatArray, direction: FloatArray) -> FloatArray:
+    """Return the angle from one unit vector to the next (…,), signed in two coordinates, unsigned in three.
+
+    >>> round(float(bend_of(np.array([1.0, 0.0]), np.array([0.0, 1.0]))), 3)
+    1.571
+    """
+    along = (before * direction).sum(-1)
+    if direction.shape[-1] == 2:
+        return np.asarray(np.arctan2(before[..., 0] * direction[..., 1] - before[..., 1] * direction[..., 0], along))
+    return np.asarray(np.arccos(np.clip(along, -1.0, 1.0)))

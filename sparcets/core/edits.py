@@ -1,0 +1,319 @@
+"""Edits: what an answer consists of. Each changes a group of features in a window of time by one number.
+
+``apply_edits`` gives the counterfactual bit for bit, because ``explain`` makes it with the same function.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.coordinates import Coordinates
+from sparcets.core.errors import DataError, ShapeError
+
+FREE = "free"
+NEEDS = ("model", "families", "realism")
+PREFIX = "edits_"  # of the arrays in a file
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Edit:
+    """One change: a group of features, a window of time, a kind and one number; it fades in and out smoothly.
+
+    Attributes
+    ----------
+    features
+        Names of the features that change, also those that move along, such as the hand with the forearm.
+    start, end
+        Window in steps, half-open.
+    kind
+        ``follow``: towards the course of a training series; ``level``: higher or lower; ``size``: larger or smaller
+        around its mean; ``shift``: earlier or later; ``smooth``: smoother; ``free``: other values.
+    amount
+        How much: the share of the way to the training series, the change in standard deviations, the factor, the delay
+        in steps, the steps that are averaged, or the mean change in units.
+    needed_by
+        Who needs it: ``model``, ``families``, ``realism``.
+    text
+        The edit in words.
+    row
+        Of ``follow``: the number of the training series; None for other kinds.
+    columns
+        The coordinates that it acts on.
+    rise
+        Steps in which it fades in, and out; 0 at the ends of a series.
+    course
+        Of ``follow``, the coordinates of the training series in the window (steps, columns); of ``level``, one standard
+        deviation of each (1, columns); of ``free``, the values; None for other kinds.
+    coordinates
+        The map between series and coordinates; None for ``free``.
+    """
+
+    features: tuple[str, ...]
+    start: int
+    end: int
+    kind: str
+    amount: float
+    columns: tuple[int, ...]
+    needed_by: tuple[str, ...] = ()
+    text: str = ""
+    row: int | None = None
+    rise: tuple[int, int] = (0, 0)
+    course: FloatArray | None = None
+    coordinates: Coordinates | None = None
+
+    def __repr__(self) -> str:
+        return f"Edit({self.kind} {self.amount:.3g}, {', '.join(self.features)}, steps {self.start} to {self.end})"
+
+    def weights(self) -> FloatArray:
+        """Return how much of the edit acts at each step of its window (steps,), from 0 to 1."""
+        return fade(self.end - self.start, *self.rise)
+
+
+def fade(n_steps: int, rise: int, fall: int) -> FloatArray:
+    """Return weights (steps,) that rise smoothly from 0 to 1 within ``rise`` steps, and fall at the end.
+
+    >>> fade(5, 2, 0).round(2).tolist()
+    [0.15, 0.85, 1.0, 1.0, 1.0]
+    """
+    middle = np.arange(n_steps) + 0.5
+    up = middle / rise if rise else np.ones(n_steps)
+    down = (n_steps - middle) / fall if fall else np.ones(n_steps)
+    share = np.clip(np.minimum(up, down), 0.0, 1.0)
+    return np.asarray(np.sin(share * np.pi / 2) ** 2)
+
+
+def _follow(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+    assert edit.course is not None
+    return weight * edit.amount * (edit.course - part)
+
+
+def _level(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+    assert edit.course is not None
+    return weight * edit.amount * edit.course
+
+
+def _size(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+    return weight * (edit.amount - 1.0) * (part - np.nanmean(part, axis=0))
+
+
+def _shift(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+    steps = np.arange(len(part))
+    when = np.clip(steps - weight[:, 0] * edit.amount, 0, len(part) - 1)
+    moved = [np.interp(when, steps, column) for column in part.T]
+    return np.stack(moved, axis=1) - part
+
+
+def _smooth(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+    reach = int(edit.amount)
+    padded = np.concatenate([np.repeat(part[:1], reach, 0), part, np.repeat(part[-1:], reach, 0)])
+    width = 2 * reach + 1
+    mean = np.stack([padded[i : i + len(part)] for i in range(width)]).mean(0)
+    return weight * (mean - part)
+
+
+# From the coordinates in the window (steps, columns), the edit and its weights (steps, 1) to the change.
+KINDS: Mapping[str, Callable[[FloatArray, Edit, FloatArray], FloatArray]] = {
+    "follow": _follow,
+    "level": _level,
+    "size": _size,
+    "shift": _shift,
+    "smooth": _smooth,
+}
+
+
+def apply_edits(query: FloatArray, edits: Sequence[Edit]) -> FloatArray:
+    """Return the counterfactual of a query: its edits, one after the other.
+
+    It is computed in float64 and rounded once, to the type of the query. Padding, gaps and what no edit moves stay as
+    they are, bit for bit.
+
+    Parameters
+    ----------
+    query
+        Series (time, features) in the data's own units.
+    edits
+        As :meth:`Explanation.edits` returns them.
+
+    Returns
+    -------
+    counterfactual
+        Series (time, features).
+
+    Examples
+    --------
+    >>> higher = Edit(features=("f0",), start=0, end=2, kind="free", amount=1.0, columns=(0,), course=np.ones((2, 1)))
+    >>> apply_edits(np.zeros((3, 1)), [higher]).ravel().tolist()
+    [1.0, 1.0, 0.0]
+    """
+    series = np.asarray(query)
+    if series.ndim != 2:
+        raise ShapeError(f"apply_edits takes one query (time, features), got shape {series.shape}. Pass e.query[i].")
+    late = [edit for edit in edits if edit.end > len(series)]
+    if late:
+        raise ShapeError(
+            f"{late[0]!r} does not fit into a series of {len(series)} steps. Pass the query it was made for."
+        )
+    smooth = [edit for edit in edits if edit.coordinates is not None]
+    made = series.copy()
+    if smooth and smooth[0].coordinates is not None:
+        made = _smoothly(series, smooth, smooth[0].coordinates)
+    for edit in edits:
+        if edit.kind == FREE and edit.course is not None:
+            made[edit.start : edit.end, list(edit.columns)] = edit.course
+    return made
+
+
+def _smoothly(series: FloatArray, edits: Sequence[Edit], coordinates: Coordinates) -> FloatArray:
+    """Return the series (time, features) that edits of coordinates make of a query."""
+    own = coordinates.of(series)
+    changed = own.copy()
+    for edit in edits:
+        if edit.kind == "follow" and edit.course is None:
+            raise DataError(
+                f"{edit!r}: the course of training series {edit.row} was not kept (store_courses=False). "
+                "Fill it in first: apply_edits(query, with_courses(edits, X_train))."
+            )
+        window, columns = slice(edit.start, edit.end), list(edit.columns)
+        part = changed[window, columns]
+        change = KINDS[edit.kind](part, edit, edit.weights()[:, None])
+        changed[window, columns] = part + np.nan_to_num(change)  # a gap of either series: nothing changes there
+    steps = np.flatnonzero((np.nan_to_num(changed) != np.nan_to_num(own)).any(1))
+    made = series.copy()
+    if len(steps):
+        made[steps] = coordinates.series(changed[steps], series[steps])
+    return made
+
+
+def with_courses(edits: Sequence[Edit], X: FloatArray) -> list[Edit]:
+    """Return edits with the courses of their training series, for explanations that keep the row numbers alone.
+
+    Parameters
+    ----------
+    edits
+        As :meth:`Explanation.edits` returns them.
+    X
+        The training series (batch, time, features), as given to ``fit``.
+    """
+    filled = []
+    for edit in edits:
+        if edit.kind == "follow" and edit.course is None and edit.row is not None and edit.coordinates is not None:
+            course = edit.coordinates.of(np.asarray(X[edit.row]))[edit.start : edit.end, list(edit.columns)]
+            edit = replace(edit, course=course)
+        filled.append(edit)
+    return filled
+
+
+def free_edits(query: FloatArray, made: FloatArray, feature_names: Sequence[str]) -> list[Edit]:
+    """Return what turns one series (time, features) into another as values: an edit per changed segment of a feature.
+
+    >>> free_edits(np.zeros((4, 1)), np.array([[0.0], [1.0], [3.0], [0.0]]), ["f0"])
+    [Edit(free 2, f0, steps 1 to 3)]
+    """
+    changed: BoolArray = (made != query) & ~np.isnan(query)
+    edits = []
+    for feature in np.flatnonzero(changed.any(0)).tolist():
+        edges = np.flatnonzero(np.diff(np.r_[False, changed[:, feature], False].astype(np.int8)))
+        for start, end in edges.reshape(-1, 2).tolist():
+            values = made[start:end, [feature]]
+            change = float((values[:, 0].astype(np.float64) - query[start:end, feature]).mean())
+            edits.append(
+                Edit(
+                    features=(feature_names[feature],),
+                    start=start,
+                    end=end,
+                    kind=FREE,
+                    amount=change,
+                    columns=(feature,),
+                    course=values.copy(),
+                )
+            )
+    return edits
+
+
+@dataclass(frozen=True, eq=False)
+class EditLists:
+    """The edits of several answers.
+
+    Attributes
+    ----------
+    lists
+        Edits of each answer.
+    """
+
+    lists: tuple[tuple[Edit, ...], ...]
+
+    def __len__(self) -> int:
+        return len(self.lists)
+
+    def __getitem__(self, rows: slice | IntArray | BoolArray) -> EditLists:
+        """Select answers by slice, mask or indices."""
+        return EditLists(tuple(self.lists[i] for i in np.arange(len(self.lists))[rows].tolist()))
+
+    @classmethod
+    def join(cls, parts: Sequence[EditLists]) -> EditLists:
+        """Concatenate."""
+        return cls(tuple(edits for part in parts for edits in part.lists))
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return everything as plain arrays by name, for a file: what the edits say as JSON, and their courses."""
+        edits = [edit for some in self.lists for edit in some]
+        maps: list[Coordinates] = []
+        for edit in edits:
+            if edit.coordinates is not None and not any(edit.coordinates is known for known in maps):
+                maps.append(edit.coordinates)
+        places = {id(known): i for i, known in enumerate(maps)}
+        courses = [np.zeros(0) if edit.course is None else edit.course.ravel() for edit in edits]
+        table = {
+            "answers": [len(some) for some in self.lists],
+            "coordinates": [known.to_dict() for known in maps],
+            "edits": [_plain(edit, places) for edit in edits],
+        }
+        ends = np.cumsum([0, *(len(course) for course in courses)])
+        values = np.concatenate(courses) if courses else np.zeros(0)
+        return {
+            f"{PREFIX}table": np.array(json.dumps(table)),
+            f"{PREFIX}courses": values.astype(np.float64),
+            f"{PREFIX}ends": ends.astype(np.int64),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> EditLists | None:
+        """Build from :meth:`to_arrays`'s output, among other arrays; None if there is none among them."""
+        if f"{PREFIX}table" not in arrays:
+            return None
+        table = json.loads(str(arrays[f"{PREFIX}table"]))
+        maps = [Coordinates.from_dict(known) for known in table["coordinates"]]
+        courses, ends = arrays[f"{PREFIX}courses"], arrays[f"{PREFIX}ends"]
+        if len(ends) != len(table["edits"]) + 1 or sum(table["answers"]) != len(table["edits"]):
+            raise ValueError("the edits and their courses do not fit together")
+        pieces = [courses[start:end] for start, end in pairwise(ends.tolist())]
+        edits = [_edit(one, piece, maps) for one, piece in zip(table["edits"], pieces, strict=True)]
+        bounds = np.cumsum([0, *table["answers"]]).tolist()
+        return cls(tuple(tuple(edits[start:end]) for start, end in pairwise(bounds)))
+
+
+_PLAIN = ("start", "end", "kind", "amount", "text", "row")
+_TUPLES = ("features", "columns", "needed_by", "rise")
+
+
+def _plain(edit: Edit, places: Mapping[int, int]) -> dict[str, Any]:
+    values: dict[str, Any] = {name: getattr(edit, name) for name in _PLAIN}
+    values |= {name: list(getattr(edit, name)) for name in _TUPLES}
+    shape = None if edit.course is None else list(edit.course.shape)
+    kind = None if edit.course is None else edit.course.dtype.name
+    return values | {"shape": shape, "dtype": kind, "map": places.get(id(edit.coordinates))}
+
+
+def _edit(values: Mapping[str, Any], course: FloatArray, maps: Sequence[Coordinates]) -> Edit:
+    kept = None if values["shape"] is None else course.astype(values["dtype"]).reshape(values["shape"])
+    known = {name: values[name] for name in _PLAIN} | {name: tuple(values[name]) for name in _TUPLES}
+    if known["kind"] not in (*KINDS, FREE) or not 0 <= known["start"] < known["end"]:
+        raise ValueError(f"an edit cannot be {known['kind']!r} from step {known['start']} to {known['end']}")
+    return Edit(**known, course=kept, coordinates=None if values["map"] is None else maps[values["map"]])

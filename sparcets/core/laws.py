@@ -1,0 +1,381 @@
+"""Laws: what holds in all training series, and so in every answer.
+
+Found are linear identities, orders between features that their ranges do not imply, whole numbers, lengths of limbs and
+angles of joints. Each is tested against chance: in series whose features were exchanged at random, a law that says
+something is broken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray
+from sparcets.core.coordinates import Coordinates, Limb, bend_of
+from sparcets.core.seeding import generator
+from sparcets.core.series import Series
+from sparcets.motion.skeleton import coordinate_groups, find_skeleton
+
+MOST_ROWS = 20_000  # steps that are looked at
+EXACT = 1e-3  # standard deviations by which an identity may be missed, by rounding in recordings
+MOST_TERMS = 8  # features in an identity; more say nothing to a reader
+FEWEST_BROKEN = 10  # series that break an order where features are exchanged between series, at least
+TOGETHER = 0.7  # correlation from which on a single one is enough
+RIGID = 0.02  # relative deviation of a distance between two points, within a series, below which it is a limb
+FREE_TURN = 5.5  # radians; a joint that turns further has no limit
+MARGIN = 0.01  # radians by which a limit of a joint exceeds what was seen, for rounding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Law:
+    """Something that holds in all training series.
+
+    Attributes
+    ----------
+    kind
+        ``identity``, ``order``, ``whole``, ``limb`` or ``joint``.
+    features
+        Names of the features.
+    text
+        The law in words.
+    name
+        By which ``ExplainerConfig(without_laws=[…])`` leaves it out.
+    """
+
+    kind: str
+    features: tuple[str, ...]
+    text: str
+    name: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def find_laws(
+    series: Series,
+    feature_names: Sequence[str],
+    *,
+    units: Sequence[str] | None = None,
+    tolerance: FloatArray,
+    seed: int = 0,
+    without: Sequence[str] = (),
+) -> tuple[tuple[Law, ...], Coordinates]:
+    """Return the laws of training series, and the coordinates in which they cannot be broken.
+
+    Parameters
+    ----------
+    series
+        Training series in the data's own units.
+    feature_names, units
+        Of the features.
+    tolerance
+        Changes of a feature below it are none (features,).
+    seed
+        Of the exchange of features between series.
+    without
+        Names of laws to leave out.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(50, 20, 3))
+    >>> X[..., 2] = X[..., 0] + 2 * X[..., 1]
+    >>> laws, _ = find_laws(Series(X), ["swing", "stance", "stride"], tolerance=np.zeros(3))
+    >>> [law.text for law in laws]
+    ['stride = swing + 2 · stance']
+    """
+    names = list(feature_names)
+    values = series.values.astype(np.float64)
+    rows = values[series.inside]
+    rows = rows[~np.isnan(rows).any(1)]
+    if len(rows) > MOST_ROWS:
+        rows = rows[np.sort(generator(seed, "laws").choice(len(rows), MOST_ROWS, replace=False))]
+    found: list[tuple[Law, Any]] = _identities(rows, names) if len(rows) else []
+    found = [(law, what) for law, what in found if law.name not in without]
+    follows = {feature for _, (feature, _) in found}
+    limbs = [(law, what) for law, what in _limbs(series, names, units, follows) if law.name not in without]
+    turned = {feature for law, what in limbs if law.kind == "limb" for feature in what[1]}
+    # What a limb carries has no further laws: to keep them would break the limb.
+    found = [(law, what) for law, what in found if not turned & {what[0], *np.flatnonzero(what[1]).tolist()}]
+    if len(rows):
+        orders = _orders(series, names, units, generator(seed, "orders"))
+        found += [(law, pair) for law, pair in orders if not turned & set(pair)]
+        found += [(law, feature) for law, feature in _whole(rows, names) if feature not in turned]
+    found += limbs
+    kept = [(law, what) for law, what in found if law.name not in without]
+    return tuple(law for law, _ in kept), _coordinates(kept, len(names), tolerance, values)
+
+
+def _coordinates(
+    found: Sequence[tuple[Law, Any]], n_features: int, tolerance: FloatArray, values: FloatArray
+) -> Coordinates:
+    by_kind: Mapping[str, list[Any]] = {
+        kind: [what for law, what in found if law.kind == kind]
+        for kind in ("identity", "order", "whole", "limb", "joint")
+    }
+    bends = dict(by_kind["joint"])
+    limbs = tuple(Limb(start=start, end=end, bend=bends.get(end)) for start, end in by_kind["limb"])
+    weights = np.array([row for _, row in by_kind["identity"]]).reshape(-1, n_features)
+    return Coordinates(
+        tolerance=tolerance,
+        limbs=limbs,
+        dependent=tuple(feature for feature, _ in by_kind["identity"]),
+        weights=weights,
+        orders=tuple(by_kind["order"]),
+        whole=tuple(by_kind["whole"]),
+    )
+
+
+def _identities(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, tuple[int, FloatArray]]]:
+    """Find features that are linear functions of others: by elimination, the most exact first."""
+    center, scale = rows.mean(0), rows.std(0)
+    moving = np.flatnonzero(scale > 1e-9 * (1 + np.abs(center)))
+    if len(rows) < 5 * len(moving) or len(moving) < 2:
+        return []
+    z = (rows[:, moving] - center[moving]) / scale[moving]
+    covariance = z.T @ z / len(z)
+    value, vector = np.linalg.eigh(covariance)
+    null = vector[:, value < EXACT**2].T  # directions in which nothing varies
+    found = []
+    for weights in _reduced(null):
+        dependent = int(np.argmax(np.abs(weights) * (np.arange(len(weights)) + len(weights))))  # of equals, the last
+        others = -weights / weights[dependent] * scale[moving[dependent]] / scale[moving]
+        others[dependent] = 0.0
+        others = _round(others)
+        terms = np.flatnonzero(others)
+        if not len(terms) or len(terms) >= MOST_TERMS:
+            continue
+        whole = np.zeros(rows.shape[1])
+        whole[moving] = others
+        feature = int(moving[dependent])
+        rest = rows[:, feature] - rows @ whole
+        constant = float(np.median(rest))
+        if np.abs(rest - constant).max() > 5 * EXACT * scale[feature]:
+            continue
+        constant = 0.0 if abs(constant) < 5 * EXACT * scale[feature] else constant
+        told = _written(names, whole, constant)
+        features = (names[feature], *(names[f] for f in np.flatnonzero(whole)))
+        law = Law(
+            kind="identity", features=features, text=f"{names[feature]} = {told}", name=f"identity of {names[feature]}"
+        )
+        found.append((law, (feature, whole)))
+    # What depends on a dependent feature is written by what that depends on.
+    dependents = {feature for _, (feature, _) in found}
+    return [(law, what) for law, what in found if not dependents & set(np.flatnonzero(what[1]).tolist())]
+
+
+def _reduced(null: FloatArray) -> FloatArray:
+    """Return the reduced row echelon form of directions (n, features), with the last features as pivots."""
+    rows = null[:, ::-1].copy()
+    done = 0
+    for column in range(rows.shape[1]):
+        if done == len(rows):
+            break
+        pivot = done + int(np.abs(rows[done:, column]).argmax())
+        if abs(rows[pivot, column]) < 0.05:
+            continue
+        rows[[done, pivot]] = rows[[pivot, done]]
+        rows[done] /= rows[done, column]
+        for other in range(len(rows)):
+            if other != done:
+                rows[other] -= rows[other, column] * rows[done]
+        done += 1
+    return np.asarray(rows[:done, ::-1])
+
+
+def _round(weights: FloatArray) -> FloatArray:
+    """Return weights, as whole numbers or small fractions where they are that up to what cannot be measured."""
+    for denominator in (1, 2, 3, 4, 5, 10):
+        near = np.rint(weights * denominator) / denominator
+        if np.abs(near - weights).max() < 2e-3:
+            return np.asarray(near)
+    return np.where(np.abs(weights) < 2e-3, 0.0, weights)
+
+
+def _written(names: Sequence[str], weights: FloatArray, constant: float) -> str:
+    text = ""
+    for feature in np.flatnonzero(weights).tolist():
+        size, sign = abs(weights[feature]), "-" if weights[feature] < 0 else "+"
+        factor = "" if abs(size - 1) < 1e-9 else f"{size:.3g} · "
+        lead = ("" if sign == "+" else "-") if not text else f" {sign} "
+        text += f"{lead}{factor}{names[feature]}"
+    return text + (f" {'-' if constant < 0 else '+'} {abs(constant):.3g}" if constant else "")
+
+
+def _whole(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, int]]:
+    is_whole = (rows == np.rint(rows)).all(0)
+    several = np.array([len(np.unique(column)) > 2 for column in rows.T])
+    return [
+        (Law(kind="whole", features=(names[f],), text=f"{names[f]} is a whole number", name=f"whole {names[f]}"), f)
+        for f in np.flatnonzero(is_whole & several).tolist()
+    ]
+
+
+def _orders(
+    series: Series, names: Sequence[str], units: Sequence[str] | None, rng: np.random.Generator
+) -> list[tuple[Law, tuple[int, int]]]:
+    """Find pairs of features of which the first is never larger, though values of other series would be."""
+    values = np.where(series.measured, series.values, np.nan)
+    low, high = np.nanmin(values, axis=(0, 1)), np.nanmax(values, axis=(0, 1))
+    n = len(names)
+    exchanged = values[rng.permutation(len(values))]
+    holds = np.zeros((n, n), dtype=bool)
+    for f in range(n):
+        for g in range(n):
+            same_unit = units is None or units[f] == units[g]
+            if f == g or not same_unit or high[f] <= low[g] or low[f] == high[f] or low[g] == high[g]:
+                continue
+            with np.errstate(invalid="ignore"):
+                if (values[..., f] > values[..., g]).any():
+                    continue
+                broken = (exchanged[..., f] > values[..., g]).any(1).sum()
+            holds[f, g] = broken >= FEWEST_BROKEN or (broken and _move_together(values[..., f], values[..., g]))
+    implied = (holds.astype(int) @ holds.astype(int)) > 0
+    pairs = np.argwhere(holds & ~implied & ~holds.T).tolist()
+    return [
+        (
+            Law(
+                kind="order",
+                features=(names[f], names[g]),
+                text=f"{names[f]} is never above {names[g]}",
+                name=f"order {names[f]}, {names[g]}",
+            ),
+            (f, g),
+        )
+        for f, g in pairs
+    ]
+
+
+def _move_together(one: FloatArray, other: FloatArray) -> bool:
+    known = ~np.isnan(one) & ~np.isnan(other)
+    return bool(np.corrcoef(one[known], other[known])[0, 1] > TOGETHER)
+
+
+def _limbs(
+    series: Series, names: Sequence[str], units: Sequence[str] | None, follows: set[int]
+) -> list[tuple[Law, Any]]:
+    """Find limbs, by the names of points or by distances that do not vary, and the angles between them.
+
+    Points with a feature that ``follows`` others are the end of no limb but those that their names tell.
+    """
+    skeleton = find_skeleton(names, units)
+    if skeleton is None:
+        return []
+    points = dict(skeleton.points)
+    points |= {stem: tuple(at) for stem, at in coordinate_groups(names).items() if _is_place(at, names, skeleton)}
+    values = np.where(series.measured, series.values, np.nan).astype(np.float64)
+    pairs = [(0.0, start, end) for start, end in skeleton.limbs]
+    known = {frozenset(limb) for limb in skeleton.limbs}
+    stems = list(points)
+    for i, start in enumerate(stems):
+        for end in stems[i + 1 :]:
+            if frozenset((start, end)) in known or len(points[start]) != len(points[end]):
+                continue
+            distance = np.linalg.norm(values[..., list(points[end])] - values[..., list(points[start])], axis=-1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                varies = float(np.nanquantile(np.nanstd(distance, 1) / np.nanmean(distance, 1), 0.9))
+            if varies < RIGID and not follows & {*points[start], *points[end]}:
+                pairs.append((varies, start, end))
+    found: list[tuple[Law, Any]] = []
+    for start, end in _tree(sorted(pairs, key=lambda pair: pair[0]), points, values):
+        law = Law(
+            kind="limb",
+            features=tuple(names[f] for f in (*points[start], *points[end])),
+            text=f"the distance from {start} to {end} stays as it is",
+            name=f"limb {start}, {end}",
+        )
+        found.append((law, (points[start], points[end])))
+    return found + _joints([what for _, what in found], names, values)
+
+
+def _is_place(at: Sequence[int], names: Sequence[str], skeleton: Any) -> bool:
+    """Return whether features are a point like those of the skeleton: as many coordinates, by the same axes."""
+    like = next(iter(skeleton.points.values()))
+    axes = [names[f][-1].lower() for f in like]
+    return len(at) == len(like) and sorted(names[f][-1].lower() for f in at) == sorted(axes)
+
+
+def _tree(
+    pairs: Sequence[tuple[float, str, str]], points: Mapping[str, tuple[int, ...]], values: FloatArray
+) -> list[tuple[str, str]]:
+    """Return limbs from the trunk outwards, each point the end of one limb at most; the stiffest are kept."""
+    part = {stem: stem for stem in points}
+    beside: dict[str, list[str]] = {stem: [] for stem in points}
+
+    def root(stem: str) -> str:
+        while part[stem] != stem:
+            stem = part[stem]
+        return stem
+
+    for _, start, end in pairs:
+        if root(start) != root(end):
+            part[root(start)] = root(end)
+            beside[start].append(end)
+            beside[end].append(start)
+    motion = {stem: float(np.nanmean(np.nanstd(values[..., list(at)], axis=1))) for stem, at in points.items()}
+    limbs, seen = [], set()
+    for stem in sorted(points, key=lambda one: motion[one]):  # what moves least is the trunk
+        queue = [stem] if stem not in seen and beside[stem] else []
+        seen |= set(queue)
+        while queue:
+            here = queue.pop(0)
+            for other in beside[here]:
+                if other not in seen:
+                    seen.add(other)
+                    limbs.append((here, other))
+                    queue.append(other)
+    return limbs
+
+
+def _joints(
+    limbs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], names: Sequence[str], values: FloatArray
+) -> list[tuple[Law, Any]]:
+    """Find the range of angles between each limb and the one before."""
+    unit = {}
+    for start, end in limbs:
+        way = values[..., list(end)] - values[..., list(start)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            unit[end] = way / np.linalg.norm(way, axis=-1, keepdims=True)
+    found = []
+    for start, end in limbs:
+        if start not in unit:
+            continue
+        angle = bend_of(unit[start], unit[end])
+        bend = (float(np.nanmin(angle)) - MARGIN, float(np.nanmax(angle)) + MARGIN)
+        if bend[1] - bend[0] > FREE_TURN:
+            continue
+        joint, tip = (names[at[0]].rsplit("_", 1)[0] for at in (start, end))
+        told = " to ".join(f"{np.degrees(value):.0f}°" for value in bend)
+        law = Law(
+            kind="joint",
+            features=tuple(names[f] for f in (*start, *end)),
+            text=f"the joint at {joint} bends by {told}",
+            name=f"joint {joint}, {tip}",
+        )
+        found.append((law, (end, bend)))
+    return found
+
+
+def breaks(laws: Sequence[Law], coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:
+    """Return whether series (batch, time, features) break a law that their queries obey (batch,)."""
+    own, made = query.astype(np.float64), series.astype(np.float64)
+    broken = np.zeros(len(series), dtype=bool)
+    change = np.nan_to_num(made - own)
+    for feature, weights in zip(coordinates.dependent, coordinates.weights, strict=True):
+        missed = np.abs(change[..., feature] - change @ weights)
+        broken |= (missed > EXACT * (1e-6 + np.abs(own[..., feature]))).any(1)
+    for low, high in coordinates.orders:
+        fine = own[..., low] <= own[..., high]
+        broken |= ((made[..., low] > made[..., high]) & fine).any(1)
+    for feature in coordinates.whole:
+        changed = change[..., feature] != 0
+        broken |= ((made[..., feature] != np.rint(made[..., feature])) & changed).any(1)
+    for limb in coordinates.limbs:
+        start, end = list(limb.start), list(limb.end)
+        long, real = (np.linalg.norm(X[..., end] - X[..., start], axis=-1) for X in (made, own))
+        with np.errstate(invalid="ignore"):
+            broken |= (np.abs(long - real) > EXACT * real).any(1)
+    return np.asarray(broken)
