@@ -90,14 +90,15 @@ class Coordinates:
             change = np.nan_to_num(made - own)
             for feature, weights in zip(self.dependent, self.weights, strict=True):
                 made[..., feature] = own[..., feature] + change @ weights
-        before: dict[tuple[int, ...], FloatArray] = {}  # direction of the limb that ends at a point
+        before: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}  # directions, now and of the query
         for limb in self.limbs:
             start, end = list(limb.start), list(limb.end)
-            length = np.linalg.norm(own[..., end] - own[..., start], axis=-1, keepdims=True)
-            direction = _unit(coordinates[..., end])
+            way = own[..., end] - own[..., start]
+            length = np.linalg.norm(way, axis=-1, keepdims=True)
+            direction, real = _unit(coordinates[..., end]), _unit(way)
             if limb.bend is not None and limb.start in before:
-                direction = _bent(direction, before[limb.start], _unit(own[..., end] - own[..., start]), limb.bend)
-            before[limb.end] = direction
+                direction = _bent(direction, real, before[limb.start], limb.bend)
+            before[limb.end] = direction, real
             made[..., end] = made[..., start] + length * direction
         if self.whole:
             made[..., list(self.whole)] = np.rint(made[..., list(self.whole)])
@@ -180,23 +181,26 @@ def _unit(vectors: FloatArray) -> FloatArray:
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
 
 
-def _bent(direction: FloatArray, before: FloatArray, own: FloatArray, bend: tuple[float, float]) -> FloatArray:
+def _bent(
+    direction: FloatArray, own: FloatArray, before: tuple[FloatArray, FloatArray], bend: tuple[float, float]
+) -> FloatArray:
     """Return directions (…, 2 or 3) turned back to the largest angle to the limb before that recordings have.
 
-    ``own`` is the query's direction; angles that are within the range stay as they are.
+    Where the query's ``own`` angle is larger, that is the limit.
     """
-    angle = bend_of(before, direction)
-    wanted = np.clip(angle, *bend)
+    previous, real = before
+    angle, own_angle = bend_of(previous, direction), bend_of(real, own)
+    wanted = np.clip(angle, np.minimum(bend[0], own_angle), np.maximum(bend[1], own_angle))
     off = wanted != angle
     if not off.any():
         return direction
     if direction.shape[-1] == 2:
         cosine, sine = np.cos(wanted), np.sin(wanted)
-        x, y = before[..., 0], before[..., 1]
+        x, y = previous[..., 0], previous[..., 1]
         turned = np.stack([cosine * x - sine * y, sine * x + cosine * y], axis=-1)
     else:  # in the plane of both limbs
-        across = _unit(direction - (direction * before).sum(-1, keepdims=True) * before)
-        turned = np.cos(wanted)[..., None] * before + np.sin(wanted)[..., None] * across
+        across = _unit(direction - (direction * previous).sum(-1, keepdims=True) * previous)
+        turned = np.cos(wanted)[..., None] * previous + np.sin(wanted)[..., None] * across
     return np.asarray(np.where(off[..., None], turned, direction))
 
 
