@@ -44,6 +44,7 @@ _WHERE = {
     "ModelWarning": "sparcets.core.errors",
     "SparcetsError": "sparcets.core.errors",
     "TorchClassifier": "sparcets.models.network",
+    "apply_edits": "sparcets.core.edits",
     "compare": "sparcets.evaluation.statistics",
     "evaluate": "sparcets.evaluation.evaluate",
     "explain_parquet": "sparcets.methods.archive",
@@ -87,6 +88,7 @@ __all__ = [
     "SparcetsError",
     "TorchClassifier",
     "__version__",
+    "apply_edits",
     "compare",
     "evaluate",
     "explain_parquet",
@@ -101,6 +103,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from sparcets.core.constraints import Constraints
+    from sparcets.core.edits import apply_edits
     from sparcets.core.errors import ModelWarning, SparcetsError
     from sparcets.core.explanation import Explanation
     from sparcets.core.info import Scaler

@@ -19,6 +19,7 @@ from sparcets.core.arrays import (
     check_rows,
     missing_entries,
 )
+from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
 from sparcets.core.evidence import Evidence, shape_of
 from sparcets.core.info import SeriesInfo
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
 SCHEMA = 1  # incremented whenever the file layout changes
 IF_KNOWN = ("lengths", "ids", "subjects")  # arrays with one row per answer, or None
+PARTS = ("numbers", "edit_lists")  # tables with one row per answer, or None
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
 NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
 
@@ -81,6 +83,8 @@ class Explanation:
         For a regressor, its predictions and the bounds of the targets; None for classes.
     side
         Side inputs of each answer's query, arrays (answers, …) by name; None if the model takes series alone.
+    edit_lists
+        What the answers of a method that makes edits consist of; None for methods that give values.
 
     Examples
     --------
@@ -117,12 +121,13 @@ class Explanation:
     evidence: Evidence = NO_EVIDENCE
     numbers: Numbers | None = None
     side: Side | None = None
+    edit_lists: EditLists | None = None
 
     def __post_init__(self) -> None:
         if self.evidence is NO_EVIDENCE:
             object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
         sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
-        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        known = (name for name in (*IF_KNOWN, *PARTS) if getattr(self, name) is not None)
         sizes |= {name: len(getattr(self, name)) for name in known}
         sizes |= {name: len(array) for name, array in (self.side or {}).items()}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
@@ -290,7 +295,7 @@ class Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
         rows = check_rows(rows, len(self))
         arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
-        known = (name for name in (*IF_KNOWN, "numbers") if getattr(self, name) is not None)
+        known = (name for name in (*IF_KNOWN, *PARTS) if getattr(self, name) is not None)
         arrays |= {name: getattr(self, name)[rows] for name in known}
         side = None if self.side is None else take_rows(self.side, rows)
         return replace(self, evidence=self.evidence[rows], side=side, **arrays)
@@ -341,6 +346,25 @@ class Explanation:
         """
         return np.asarray(np.abs(self.delta) / self.info.scaler.scale[: self.delta.shape[2]], dtype=self.delta.dtype)
 
+    def edits(self, i: int = 0) -> list[Edit]:
+        """Return the edits that answer ``i`` consists of, those that the model needs first.
+
+        Answers of methods that give values, and of constraints that alter them, have an edit of the kind ``free`` for
+        every changed segment of a feature.
+
+        >>> import sparcets as sp
+        >>> from sparcets.testing.data import make_series
+        >>> from sparcets.testing.mocks import mean_proba
+        >>> X, y = make_series(60)
+        >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)
+        >>> bool((sp.apply_edits(e.query[0], e.edits(0)) == e.counterfactual[0]).all())
+        True
+        """
+        one = self._one(i)
+        if one.edit_lists is None:
+            return free_edits(one.query[0], one.counterfactual[0], self.feature_names)
+        return list(one.edit_lists.lists[0])
+
     def operations(self, i: int = 0) -> list[Operation]:
         """Return what answer ``i`` does as people say it: earlier, larger, smoother, …; see ``docs/reading.md``."""
         from sparcets.show.operations import operations_of
@@ -367,7 +391,8 @@ class Explanation:
         arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
         arrays |= {name: getattr(self, name) for name in (*IF_KNOWN, "frozen") if getattr(self, name) is not None}
         arrays |= self.evidence.to_arrays()
-        arrays |= {} if self.numbers is None else self.numbers.to_arrays()
+        for part in PARTS:
+            arrays |= {} if getattr(self, part) is None else getattr(self, part).to_arrays()
         arrays |= side_to_arrays(self.side)
         header = {
             "schema": SCHEMA,
@@ -396,5 +421,7 @@ def join(parts: list[Explanation]) -> Explanation:
     arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
     evidence = Evidence.join([p.evidence for p in parts])
     numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
+    edits = [EditLists(((),) * len(p)) if p.edit_lists is None else p.edit_lists for p in parts]
+    lists = EditLists.join(edits) if any(p.edit_lists is not None for p in parts) else None
     seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
-    return replace(first, evidence=evidence, numbers=numbers, side=side, seconds=seconds, **arrays)
+    return replace(first, evidence=evidence, numbers=numbers, edit_lists=lists, side=side, seconds=seconds, **arrays)

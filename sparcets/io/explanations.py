@@ -20,6 +20,8 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows, missing_entries
 from sparcets.core.errors import FileFormatError, StorageError
+from sparcets.core.edits import PREFIX as EDITS
+from sparcets.core.edits import EditLists
 from sparcets.core.evidence import PLAUSIBILITY, PREFIX, Evidence
 from sparcets.core.explanation import SCHEMA, STATUSES, Explanation, join
 from sparcets.core.info import SeriesInfo
@@ -91,9 +93,10 @@ def load_explanation(path: str | os.PathLike[str]) -> Explanation:
         _check_arrays(arrays, info)
         evidence = Evidence.from_arrays(arrays)
         rest = {name: header[name] for name in ("method", "config", "constraints", "seed", "seconds", "confidence")}
-        apart = (PREFIX, NUMBERS, SIDE_PREFIX)
+        apart = (PREFIX, NUMBERS, SIDE_PREFIX, EDITS)
         rest |= {name: array for name, array in arrays.items() if not name.startswith(apart)}
         rest |= {"numbers": Numbers.from_arrays(arrays), "side": side_from_arrays(arrays)}
+        rest["edit_lists"] = EditLists.from_arrays(arrays)
         return Explanation(info=info, evidence=evidence, **rest)
     except FileFormatError:
         raise
@@ -113,7 +116,7 @@ _ENTRIES: dict[str, Any] = {
     "confidence": (float, type(None)),
 }
 # NumPy's letters for the kinds of types; all arrays that are not listed hold real numbers.
-_KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b", "frozen": "b"}
+_KINDS = {"status": "U", "reason": "U", f"{PREFIX}families": "U", "mutable": "b", "frozen": "b", f"{EDITS}table": "U"}
 _KINDS |= dict.fromkeys(("target", "query_index", "lengths"), "iu")
 _KINDS |= dict.fromkeys(("ids", "subjects"), "iuU")
 

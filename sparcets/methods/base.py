@@ -520,7 +520,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         reason = np.full(len(queries), "", dtype=object)
         before, targets = np.repeat(before, n, axis=0), np.repeat(request.target, n)
         after = before.copy()
-        evidence = Evidence.none(len(queries))
+        evidence, edits = Evidence.none(len(queries)), None
         to_explain = np.flatnonzero(~request.is_reached(before[::n]))
         if len(to_explain):
             answers = self._ask(request.select(to_explain))
@@ -530,6 +530,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             reason[of_explained] = answers.reason
             after[of_explained] = np.nan if answers.proba is None else answers.proba
             evidence = answers.evidence(len(status), of_explained)
+            edits = answers.edits_of(len(status), of_explained)
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
             made = queries.with_values(counterfactual)[missing]
@@ -552,6 +553,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             frozen=request.constraints.frozen_if_any,
             lengths=queries.lengths,
             evidence=evidence,
+            edit_lists=edits,
             method=self.method,
             config=self._settings,
             seed=self.config.seed,

@@ -13,6 +13,7 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs, is_integer, is_number
 from sparcets.core.constraints import Constraints
+from sparcets.core.edits import EditLists
 from sparcets.core.enforcement import BoundConstraints, keep_largest
 from sparcets.core.errors import ConfigError, ConstraintError, quoted
 from sparcets.core.evidence import Evidence
@@ -367,6 +368,8 @@ class Answers:
     families, support
         Names of the families that were asked, and the share of each that agrees (batch * n, families), NaN in rows that
         they were not asked about; None if in no row.
+    edit_lists
+        The edits of each answer; None for a method that gives values.
     """
 
     counterfactual: FloatArray
@@ -375,6 +378,7 @@ class Answers:
     proba: FloatArray | None = None
     families: tuple[str, ...] = ()
     support: FloatArray | None = None
+    edit_lists: EditLists | None = None
 
     @classmethod
     def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:
@@ -407,6 +411,8 @@ class Answers:
             return None if arrays[0] is None else np.concatenate(arrays)[order]
 
         by_name = {name: joined(name) for name in ("status", "reason", "proba", "support")}
+        lists = [part.edit_lists for _, part in parts if part.edit_lists is not None]
+        by_name["edit_lists"] = EditLists.join(lists)[order] if lists else None
         return cls(counterfactual=counterfactual, families=parts[0][1].families, **by_name)
 
     def evidence(self, n_answers: int, rows: IntArray) -> Evidence:
@@ -416,6 +422,13 @@ class Answers:
         support = np.full((n_answers, len(self.families)), np.nan)
         support[rows] = self.support
         return Evidence(families=self.families, support=support)
+
+    def edits_of(self, n_answers: int, rows: IntArray) -> EditLists | None:
+        """Return the edits of these answers, which are the given rows of all; the others have none."""
+        if self.edit_lists is None:
+            return None
+        of_row = dict(zip(rows.tolist(), self.edit_lists.lists, strict=True))
+        return EditLists(tuple(of_row.get(i, ()) for i in range(n_answers)))
 
 
 def check_constraints(constraints: Any) -> Constraints:
