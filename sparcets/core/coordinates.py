@@ -178,7 +178,7 @@ class Coordinates:
 def _unit(vectors: FloatArray) -> FloatArray:
     """Return vectors (…, coordinates) of length 1; zero where they have none."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
 
 
 def _bent(

@@ -91,23 +91,23 @@ def fade(n_steps: int, rise: int, fall: int) -> FloatArray:
 
 def _follow(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
     assert edit.course is not None
-    return weight * edit.amount * (edit.course - part)
+    return np.asarray(weight * edit.amount * (edit.course - part))
 
 
 def _level(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
     assert edit.course is not None
-    return weight * edit.amount * edit.course
+    return np.asarray(weight * edit.amount * edit.course)
 
 
 def _size(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
-    return weight * (edit.amount - 1.0) * (part - np.nanmean(part, axis=0))
+    return np.asarray(weight * (edit.amount - 1.0) * (part - np.nanmean(part, axis=0)))
 
 
 def _shift(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
     steps = np.arange(len(part))
     when = np.clip(steps - weight[:, 0] * edit.amount, 0, len(part) - 1)
     moved = [np.interp(when, steps, column) for column in part.T]
-    return np.stack(moved, axis=1) - part
+    return np.asarray(np.stack(moved, axis=1) - part)
 
 
 def _smooth(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
@@ -115,7 +115,7 @@ def _smooth(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
     padded = np.concatenate([np.repeat(part[:1], reach, 0), part, np.repeat(part[-1:], reach, 0)])
     width = 2 * reach + 1
     mean = np.stack([padded[i : i + len(part)] for i in range(width)]).mean(0)
-    return weight * (mean - part)
+    return np.asarray(weight * (mean - part))
 
 
 # From the coordinates in the window (steps, columns), the edit and its weights (steps, 1) to the change.
@@ -152,7 +152,7 @@ def apply_edits(query: FloatArray, edits: Sequence[Edit]) -> FloatArray:
     >>> apply_edits(np.zeros((3, 1)), [higher]).ravel().tolist()
     [1.0, 1.0, 0.0]
     """
-    series = np.asarray(query)
+    series: FloatArray = np.asarray(query)
     if series.ndim != 2:
         raise ShapeError(f"apply_edits takes one query (time, features), got shape {series.shape}. Pass e.query[i].")
     late = [edit for edit in edits if edit.end > len(series)]
@@ -161,7 +161,7 @@ def apply_edits(query: FloatArray, edits: Sequence[Edit]) -> FloatArray:
             f"{late[0]!r} does not fit into a series of {len(series)} steps. Pass the query it was made for."
         )
     smooth = [edit for edit in edits if edit.coordinates is not None]
-    made = series.copy()
+    made: FloatArray = series.copy()
     if smooth and smooth[0].coordinates is not None:
         made = _smoothly(series, smooth, smooth[0].coordinates)
     for edit in edits:
@@ -185,7 +185,7 @@ def _smoothly(series: FloatArray, edits: Sequence[Edit], coordinates: Coordinate
         change = KINDS[edit.kind](part, edit, edit.weights()[:, None])
         changed[window, columns] = part + np.nan_to_num(change)  # a gap of either series: nothing changes there
     steps = np.flatnonzero((np.nan_to_num(changed) != np.nan_to_num(own)).any(1))
-    made = series.copy()
+    made: FloatArray = series.copy()
     if len(steps):
         made[steps] = coordinates.series(changed[steps], series[steps])
     return made

@@ -364,13 +364,14 @@ def shape_of(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
     query, made, skeleton = answers.query, answers.counterfactual, find_skeleton(info.feature_names, info.units)
     inside = length_mask(answers.lengths, len(query), query.shape[1])
     rows = [slice(i, i + CHUNK) for i in range(0, max(len(query), 1), CHUNK)]
-    parts = [_measure(query[r], made[r], inside[r], info, skeleton) for r in rows]
+    parts = [compare_shape(query[r], made[r], inside[r], info, skeleton) for r in rows]
     return {name: np.concatenate([part[name] for part in parts]) for name in SHAPE}
 
 
-def _measure(
+def compare_shape(
     query: FloatArray, made: FloatArray, inside: BoolArray, info: SeriesInfo, skeleton: Skeleton | None
 ) -> dict[str, FloatArray]:
+    """Return the measures of :func:`shape_of` for series (batch, time, features), of which steps ``inside`` count."""
     changed = differs(made, query) & inside[..., None]
     measured = dict.fromkeys(SHAPE, np.full(len(made), np.nan))
     tolerance = TOLERANCE * info.span

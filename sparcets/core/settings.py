@@ -268,7 +268,7 @@ class ExplainerConfig(MethodConfig):
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
     proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator for many series, else a search
-    starts: int = 3  # real series that a search starts from, 1 to 3; fewer are quicker
+    without_laws: tuple[str, ...] = ()  # names of laws of the data (ex.laws_) that answers need not keep
     noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
     gate: Literal["none", "feature", "window"] = "window"  # gates: none, per feature, or per feature and window
     min_sparsity_weight: float = 0.3  # smallest and
@@ -282,7 +282,6 @@ class ExplainerConfig(MethodConfig):
                 len(set(self.families)) == len(self.families) and set(self.families) <= set(FAMILIES),
                 f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}",
             ),
-            (self.starts in (1, 2, 3), f"'starts' must be 1, 2 or 3, got {self.starts}"),
             (
                 0 < self.min_sparsity_weight <= self.max_sparsity_weight,
                 f"'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got {self.min_sparsity_weight}",
@@ -297,7 +296,7 @@ class ExplainerConfig(MethodConfig):
     @classmethod
     def quick(cls) -> ExplainerConfig:
         """Return settings that take a third of the time: fewer kinds of models, training series and starts."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search", starts=2)
+        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
 
     @classmethod
     def tiny(cls) -> ExplainerConfig:

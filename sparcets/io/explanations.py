@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, check_rows, missing_entries
-from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.edits import PREFIX as EDITS
 from sparcets.core.edits import EditLists
+from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.evidence import PLAUSIBILITY, PREFIX, Evidence
 from sparcets.core.explanation import SCHEMA, STATUSES, Explanation, join
 from sparcets.core.info import SeriesInfo

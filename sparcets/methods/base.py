@@ -167,6 +167,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     supports_lengths: ClassVar[bool] = False
     takes_padding: ClassVar[bool] = True  # or is given the queries of each length by themselves
     supports_curve: ClassVar[bool] = False
+    makes_edits: ClassVar[bool] = False
     supports_numbers: ClassVar[bool] = False  # whether it explains regressors
     # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
     _defaults: CallOptions
@@ -261,6 +262,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         *,
         constraints: Constraints | None = None,
         sparsity: float | None = None,
+        edits: int | None = None,
         n: int = 1,
         confidence: float | None = None,
         lengths: Any = None,
@@ -287,6 +289,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         sparsity
             Largest share that changes, per query, of the entries that may change: those of mutable features outside
             frozen windows, padding and gaps.
+        edits
+            Largest number of edits of an answer; for :class:`~sparcets.Explainer`, whose answers consist of edits.
         n
             Number of different answers per query.
         confidence
@@ -327,7 +331,14 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         queries = Queries(X, lengths, side, names, model=model, info=info, owner=owner, longer=out is None)
         self._check_lengths(queries.lengths, queries.n_steps)
         call = self._call(
-            target, queries.n_steps, constraints, sparsity=sparsity, n=n, curve=curve, confidence=confidence
+            target,
+            queries.n_steps,
+            constraints,
+            sparsity=sparsity,
+            edits=edits,
+            n=n,
+            curve=curve,
+            confidence=confidence,
         )
         bound = call.target if queries.n is None else call.target.check(queries.n)
 
@@ -424,6 +435,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             raise ConfigError(
                 "confidence is a probability of a class; a regressor has none. Narrow the target instead."
             )
+        if call.edits is not None and not self.makes_edits:
+            raise ConfigError(f"{owner} gives values, not edits: leave edits out, or use sp.Explainer.")
         if call.curve and not self.supports_curve:
             raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
         return replace(call, target=BoundTarget.bind(target, info, own=self._target, owner=owner))
@@ -442,6 +455,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             "n": call.n,
             "explainer": digest.hexdigest(),
             **({"curve": True} if call.curve else {}),
+            **({} if call.edits is None else {"edits": call.edits}),
             **({} if call.confidence is None else {"confidence": call.confidence}),
             **({} if call.target.excluded is None else {"excluded": call.target.excluded}),
             **({"targets": [repr(one) for one in call.target.numbers]} if call.target.numbers else {}),

@@ -116,6 +116,8 @@ class CallOptions:
         The least probability that counts as reached, or None.
     goal
         For a regressor, the numbers that the queries at hand have to reach; else None.
+    edits
+        Largest number of edits of an answer, or None.
     """
 
     classifier: Classifier
@@ -128,6 +130,7 @@ class CallOptions:
     curve: bool = False
     confidence: float | None = None
     goal: Goal | None = None
+    edits: int | None = None
 
     @classmethod
     def standing(cls, constraints: Constraints, info: SeriesInfo, classifier: Classifier) -> CallOptions:
@@ -137,11 +140,20 @@ class CallOptions:
         return cls(classifier=classifier, info=info, constraints=bound, constraints_given=as_given, target=target)
 
     def for_call(
-        self, constraints: Any = None, *, sparsity: Any = None, n: Any = 1, curve: Any = False, confidence: Any = None
+        self,
+        constraints: Any = None,
+        *,
+        sparsity: Any = None,
+        n: Any = 1,
+        curve: Any = False,
+        confidence: Any = None,
+        edits: Any = None,
     ) -> CallOptions:
         """Return the options of a call with these arguments of ``explain``, which are checked here."""
         if not is_integer(n) or not 1 <= n <= MOST_ANSWERS:
             raise ConfigError(f"n must be a whole number from 1 to {MOST_ANSWERS:,}, got {quoted(n)}.")
+        if edits is not None and not (is_integer(edits) and edits >= 1):
+            raise ConfigError(f"edits must be a whole number >= 1, got {quoted(edits)}.")
         if sparsity is not None and not (is_number(sparsity) and 0 < sparsity <= 1):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {quoted(sparsity)}.")
         if not isinstance(curve, (bool, np.bool_)):
@@ -162,6 +174,7 @@ class CallOptions:
             sparsity=sparsity,
             n=int(n),
             curve=bool(curve),
+            edits=None if edits is None else int(edits),
             confidence=None if confidence is None else check_confidence(confidence),
         )
 
@@ -184,6 +197,7 @@ class CallOptions:
             info=self.info,
             confidence=self.confidence,
             goal=self.goal,
+            edits=self.edits,
         )
         if self.sparsity is None:
             return request
@@ -239,6 +253,8 @@ class Request(_Batch):
         The least probability of the target that counts as reached, or None.
     goal
         For a regressor, the numbers that count: the classifier is a view of it, whose class 0 is within them.
+    edits
+        Largest number of edits of an answer, or None.
     """
 
     target: IntArray
@@ -249,6 +265,7 @@ class Request(_Batch):
     n: int = 1
     confidence: float | None = None
     goal: Goal | None = None
+    edits: int | None = None
 
     def n_free(self) -> IntArray:
         """Return the number of entries of each query that may change, of which ``sparsity`` is a share."""

@@ -16,7 +16,6 @@ from sparcets.core.evidence import find_segments
 from sparcets.core.registry import unknown_name
 from sparcets.studio import results
 from sparcets.studio.models import (
-    AnswerRequest,
     ConstraintsRequest,
     CurveResponse,
     ExplainRequest,
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from sparcets.core.constraints import Constraints
     from sparcets.core.explanation import Explanation
     from sparcets.methods.base import BaseExplainer
-    from sparcets.methods.own.search import Draft, Memory
     from sparcets.studio.service import StudioService
 
 
@@ -162,16 +160,10 @@ class Answers:
         self.service = service
         self._kept: LruCache[_Kept] = LruCache(service.limits.answer_bytes, lambda kept: kept.nbytes)
         self._curves: LruCache[CurveResponse] = LruCache(CURVES)
-        self._memories: LruCache[Memory] = LruCache(MEMORIES)
-        self._latest: LruCache[Memory] = LruCache(MEMORIES)  # of each query, that of the constraints that came last
 
     def respond(self, request: ExplainRequest) -> ExplainResponse:
         """Return the response to a request."""
         check_size(request, self.service.limits.rows, self.service.limits)
-        if isinstance(request, AnswerRequest) and request.draft and len(request.rows) == 1:
-            draft = self._respond_soon(request)
-            if draft is not None:
-                return draft
         explanation = self.explanation(request)
         if len(request.rows) > 1:
             return results.to_response(explanation, request.rows)
@@ -179,19 +171,6 @@ class Answers:
         if kept.response is None:
             kept.response = results.to_response(explanation, request.rows)
         return kept.response
-
-    def _respond_soon(self, request: ExplainRequest) -> ExplainResponse | None:
-        """Return a draft, or None if the answer is there already, or was found meanwhile."""
-        from sparcets.methods.own.search import Draft
-
-        if None not in self._find(request).values():
-            return None
-        draft = Draft(earlier=self._latest.find(_question(request)) or {})
-        explanation = self.explain(request, draft)
-        if draft.is_final:
-            self._keep(request, request.rows[0], explanation)
-            return None
-        return results.to_response(explanation, request.rows).model_copy(update={"draft": True})
 
     def explanation(self, request: ExplainRequest) -> Explanation:
         """Return the answers to a request; only queries whose answers are not in memory are explained."""
@@ -216,18 +195,10 @@ class Answers:
         self.service.workspace.path("explainers", request.explainer)  # raises if the explainer was removed meanwhile
         return {row: self._kept.find(_key(request, row)) for row in request.rows}
 
-    def explain(self, request: ExplainRequest, draft: Draft | None = None) -> Explanation:
-        """Compute the answers to a request, or a draft of them."""
-        from sparcets.methods.own.search import remember_searches
-
-        recordings = self._recordings(request)
-        chosen = recordings.choose(request.rows)
-        memory = self._memory(request) if len(request.rows) == 1 else {}
-        with remember_searches(memory, draft):
-            explanation = self._drawn(request, chosen) if request.strokes else self._ask(request, chosen)
-        if memory:
-            self._latest.put(_question(request), memory)
-        return explanation
+    def explain(self, request: ExplainRequest) -> Explanation:
+        """Compute the answers to a request."""
+        chosen = self._recordings(request).choose(request.rows)
+        return self._drawn(request, chosen) if request.strokes else self._ask(request, chosen)
 
     def _ask(self, request: ExplainRequest, chosen: Chosen, drawn: Windows | None = None) -> Explanation:
         explainer = self.service.explainer(request.explainer)
@@ -279,7 +250,6 @@ class Answers:
     def curve(self, request: ExplainRequest) -> CurveResponse:
         """Return how belief falls as less may change, for the recording of a request; its cap does not matter."""
         from sparcets.methods.evidence import add_curve
-        from sparcets.methods.own.search import remember_searches
 
         whole = request.model_copy(update={"sparsity": None, "answers": 1, "strokes": [], "rows": request.rows[:1]})
         key = _key(whole, whole.rows[0])
@@ -288,15 +258,9 @@ class Answers:
             answer = self.explanation(whole)
             explainer = self.service.explainer(request.explainer)
             rules = rules_of(request.constraints, explainer)
-            with remember_searches(self._memory(whole)):
-                found = results.to_curve(add_curve(explainer, answer, rules))
+            found = results.to_curve(add_curve(explainer, answer, rules))
             self._curves.put(key, found)
         return found
-
-    def _memory(self, request: ExplainRequest) -> Memory:
-        """Return the memory of the search for one query: with another cap it needs no second search."""
-        same = request.model_copy(update={"sparsity": None, "target": None, "answers": 1})
-        return self._memories.get(_key(same, request.rows[0]), dict)
 
     def _recordings(self, request: ExplainRequest) -> AllRecordings:
         return self.service.recordings(self.service.workspace.explainer(request.explainer).dataset)

@@ -17,6 +17,7 @@ from sparcets.core.errors import NotFittedError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
+from sparcets.core.laws import Law
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import Series
@@ -26,11 +27,10 @@ from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import ask_again
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.goal import regressor_of
-from sparcets.methods.own.candidates import Prototypes
-from sparcets.methods.own.ensemble import Belief, Ensemble, train_ensemble, weaker_than_families
+from sparcets.methods.own.ensemble import Ensemble, train_ensemble, weaker_than_families
 from sparcets.methods.own.generator import MIN_BATCHES, Critic, GatedGenerator, configured_sizes
 from sparcets.methods.own.gpu import can_use_gpu_path, explain_in_one_pass, fill_in
-from sparcets.methods.own.grid import LONGEST, LongSeries, answer_long, fit_long, measure_long_curve
+from sparcets.methods.own.grid import LONGEST, LongSeries, fit_long
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel, build_generator, fit_number_model
 from sparcets.methods.own.operating_point import (
     ADVICE,
@@ -51,7 +51,9 @@ from sparcets.methods.own.operating_point import (
     summarise,
     trade_off_history,
 )
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.search import answer
+from sparcets.methods.own.space import EditSpace
 from sparcets.methods.own.state import fit_unless_finished, model_from_arrays, model_to_arrays
 from sparcets.methods.own.step import ExplainerStep, Schedule
 from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, Request
@@ -155,7 +157,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     >>> from sparcets.testing import data, mocks
     >>> X, y = data.make_series(60)
     >>> clf = sp.wrap(mocks.MeanModule(n_classes=3), n_classes=3)
-    >>> ex = sp.Explainer(clf, sp.ExplainerConfig(families=("quantiles",), starts=1)).fit(X, y)
+    >>> ex = sp.Explainer(clf, sp.ExplainerConfig(families=("quantiles",))).fit(X, y)
     >>> len(ex.explain(X[:4], target=1))
     4
     """
@@ -164,6 +166,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     supports_lengths = True
     takes_padding = False
     supports_curve = True
+    makes_edits = True
     supports_numbers = True
 
     def __init__(
@@ -221,10 +224,10 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             ensemble=ensemble,
             prototypes=Prototypes.choose(job, self.classifier, seed),
             reference=PlausibilityReference.fit(job.series, job.y, job.info),
+            space=EditSpace.fit(job, seed=seed, without_laws=self.config.without_laws),
             generator=generator,
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,
-            starts=self.config.starts,
         )
         with threads_for(job.X[:CPU_BATCH].size):
             if generator is None:
@@ -354,7 +357,11 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         began = time.perf_counter()
         explanation = explain_in_one_pass(block, options, model, best_point(self.trade_off_), options.info)
         explanation = ask_again(self.classifier, explanation)
-        believed = _ask_selector(model, explanation).convincing.cpu().numpy()
+        believed = (
+            model.believe(Series(explanation.counterfactual, explanation.lengths), explanation.target)
+            .convincing.cpu()
+            .numpy()
+        )
         left = np.flatnonzero((explanation.status != "unchanged") & ~(explanation.valid & believed))
         bar.advance(len(explanation) - len(left))
         if len(left):  # those that one pass does not answer
@@ -370,8 +377,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain(self, request: Request) -> Answers:
         model = self._model_for(request.goal).at_length(request.series.n_steps)
-        find = answer if model.long is None else answer_long
-        return find(request, model, best_point(self.trade_off_))
+        return answer(request, model)
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._model_for(options.goal)
@@ -379,17 +385,17 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         support = answers.evidence.support
         if not answers.evidence.families:
             support = np.full((len(answers), len(families)), np.nan)
+        made = Series(answers.counterfactual, answers.lengths)
         left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen
         if len(left):
             with threads_for(answers.query[:CPU_BATCH].size):
-                support[left] = _ask_selector(model, answers[left]).support.cpu().double().numpy()
+                belief = model.believe(made[left], answers.target[left])
+                support[left] = belief.support.cpu().double().numpy()
         return Evidence(families=families, support=support, plausibility=model.reference.measure(answers))
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         request = options.request(Series(answers.query, answers.lengths), answers.target)
-        model, point = self._model_for(options.goal), best_point(self.trade_off_)
-        measure = measure_curve if model.long is None else measure_long_curve
-        return measure(request, answers.counterfactual, model, point)
+        return measure_curve(request, answers.counterfactual, self._model_for(options.goal))
 
     def summary(self) -> str:
         """Say in a few lines what was fitted, how good it is, and what to change if it is not."""
@@ -405,7 +411,21 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             black_box=not self.classifier.differentiable,
             silent=self.silent_features_,
         )
-        return "\n".join([super().summary(), *lines])
+        laws = [f"Law of the data: {law}." for law in self.laws_]
+        return "\n".join([super().summary(), *lines, *laws])
+
+    @property
+    def laws_(self) -> tuple[Law, ...]:
+        """What holds in all training series, and in every answer."""
+        return () if self.info_ is None else (self._number_model or self._fitted_model()).space.laws
+
+    @property
+    def groups_(self) -> dict[str, tuple[str, ...]]:
+        """Names of the features that are edited together, by the name of the group."""
+        if self.info_ is None:
+            return {}
+        groups, names = (self._number_model or self._fitted_model()).space.groups, self.info_.feature_names
+        return {group.name: tuple(names[c] for c in group.columns) for group in groups}
 
     def _fitted_model(self) -> FittedModel:
         if self._model is None:
@@ -431,11 +451,3 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             self._number_model = model
         else:
             self._model = model
-
-
-def _ask_selector(model: FittedModel, answers: Explanation) -> Belief:
-    """Return what the selector says of the counterfactuals."""
-    made = Series(answers.counterfactual, answers.lengths)
-    if model.long is not None:
-        made = model.long.grid.at_length(made.n_steps).average(made)
-    return model.believe(made, answers.target)

@@ -401,3 +401,19 @@ def configured_sizes(config: ExplainerConfig, n_series: int, n_features: int, *,
         batch_size=config.train.batch_size or default.batch_size,
         steps=default.steps,
     )
+
+
+NEGLIGIBLE = 0.13  # standard deviations; a window whose mean change is smaller is not reported
+
+
+def drop_negligible(delta: Tensor) -> Tensor:
+    """Return standardised residuals (batch, time, features) with exact zeros where the change is negligible.
+
+    A gate opens for a whole window, and where no change is needed the generator's residual is next to nothing.
+
+    >>> delta = torch.tensor([0.01, -0.02, 0.01, 0.5, 0.9, 0.6, 0.0, 0.02]).reshape(1, 8, 1)
+    >>> drop_negligible(delta).flatten()
+    tensor([0.0000, 0.0000, 0.0100, 0.5000, 0.9000, 0.6000, 0.0000, 0.0000])
+    """
+    size = window_mean(delta.abs())  # over a window, so that a change that crosses zero stays in one piece
+    return torch.where(size < NEGLIGIBLE, 0.0, delta)

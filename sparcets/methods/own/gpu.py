@@ -12,7 +12,7 @@ from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.enforcement import IMMUTABLE, BoundConstraints
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.methods.own.candidates import drop_negligible
+from sparcets.methods.own.generator import drop_negligible
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.operating_point import OperatingPoint
 from sparcets.methods.request import CallOptions, QueryBlock

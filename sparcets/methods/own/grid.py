@@ -8,7 +8,6 @@ and which pieces of an answer are needed, is decided on whole series; and there 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,20 +15,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.core.seeding import spawn
 from sparcets.core.series import Series
 from sparcets.methods.evidence import PlausibilityReference
-from sparcets.methods.own.candidates import NEAREST, VALID, FoundAnswers, Prototypes
-from sparcets.methods.own.ensemble import Ensemble, standardised
-from sparcets.methods.own.model import FittedModel, real_series
-from sparcets.methods.own.operating_point import OperatingPoint, measure_curve
-from sparcets.methods.own.search import answer
+from sparcets.methods.own.ensemble import Ensemble
+from sparcets.methods.own.model import real_series
+from sparcets.methods.own.prototypes import Prototypes
+from sparcets.methods.own.space import EditSpace
 from sparcets.methods.own.surrogate import SURROGATE_CONFIG as SURROGATE_OF_BLACK_BOX
 from sparcets.methods.own.surrogate import distill
-from sparcets.methods.request import Answers, FitJob, Request
+from sparcets.methods.request import FitJob, Request
 from sparcets.models.base import Classifier, Model, Regressor
 
 if TYPE_CHECKING:
@@ -185,18 +183,6 @@ class LongSeries:
         """Return the description of the averages of series that are described by ``info``."""
         return replace(info, n_steps=self.grid.n_points, scaler=self.scaler, binary=np.zeros_like(info.binary))
 
-    def request(self, request: Request, lifting: Lifting) -> Request:
-        """Return the request for the averages of the queries, whose classifier is asked about whole series."""
-        at_most = None if request.at_most is None else np.maximum(request.at_most // self.grid.size, 1)
-        return replace(
-            request,
-            series=lifting.averages,
-            classifier=GridView(request.classifier, lifting),
-            info=self.info(request.info),
-            constraints=self.grid.limits(request.constraints),
-            at_most=at_most,
-        )
-
     def judging(self, ensemble: Ensemble) -> Ensemble:
         """Return the ensemble for whole series: its classifiers see their averages."""
         return replace(ensemble, scaler=AveragingScaler(self.scaler.center, self.scaler.scale, self.grid))
@@ -210,10 +196,6 @@ class LongSeries:
 
 
 MAX_ENTRIES = 2**22  # of whole series that are made at a time, which bounds the memory
-WINDOWS = 8  # parts of a real series that are tried without
-MAX_PIECES = 16  # pieces of an answer that are tried without
-
-Piece = tuple[slice, slice]  # steps and features
 
 
 class Lifting:
@@ -324,100 +306,6 @@ class GridRegressor(_GridView, Regressor):
         return numbers
 
 
-def answer_long(request: Request, model: FittedModel, point: OperatingPoint) -> Answers:
-    """Answer a batch of long queries of one length; see :func:`~sparcets.methods.own.search.answer`."""
-    long = _long(model)
-    found = FoundAnswers(request, long.judging(model.ensemble))
-    for row in range(len(request)):
-        one = request.select(np.array([row]))
-        lifting = Lifting(long.grid, one.series, request=one)
-        answers = answer(long.request(one, lifting), model, point)
-        for status in np.unique(answers.status):
-            made = lifting.lift(answers.counterfactual[answers.status == status])
-            found.offer(np.full(len(made), row), made, "refined" if status == "not_found" else str(status))
-    _copy_neighbours(found, long)
-    _drop_pieces(found)
-    return found.answers()
-
-
-def measure_long_curve(
-    request: Request, made: FloatArray, model: FittedModel, point: OperatingPoint
-) -> Mapping[str, FloatArray]:
-    """Return the curves of long answers, measured on their averages; see :func:`measure_curve`."""
-    curves = []
-    for row, n in enumerate(request.series.steps.tolist()):
-        one, own = request.cut(np.array([row]), n), model.at_length(n)
-        long = _long(own)
-        averages = long.grid.average(Series(made[row : row + 1, :n])).values
-        whole = Lifting(long.grid, one.series, request=one)
-        curves.append(measure_curve(long.request(one, whole), averages, own, point))
-    return {name: np.concatenate([curve[name] for curve in curves]) for name in curves[0]}
-
-
-def _long(model: FittedModel) -> LongSeries:
-    if model.long is None:
-        raise ValueError("this model was fitted to series that are not long")
-    return model.long
-
-
-def _copy_neighbours(found: FoundAnswers, long: LongSeries) -> None:
-    """Offer whole real series, with all details, to the queries that still lack a valid answer."""
-    request, ensemble = found.request, found.ensemble
-    if not len(found.missing()):
-        return
-    measured = standardised(request.series, request.info.scaler, gaps=True).values
-    x = torch.as_tensor(measured, device=ensemble.device)
-    prototypes = long.prototypes.at_length(request.X.shape[1])
-    nearest = prototypes.nearest(x, request.target, NEAREST)
-    for rank in range(NEAREST):
-        rows = found.missing()
-        rows = rows[nearest[rows, rank] >= 0]
-        if not len(rows):
-            return
-        change = (prototypes.select(nearest[rows, rank], x[rows]) - x[rows]).cpu().numpy()
-        found.offer(rows, request.info.scaler.add_delta(request.X[rows], change), "neighbour")
-
-
-def _drop_pieces(found: FoundAnswers) -> None:
-    """Offer the best answers without each of their pieces: the classifier may not need all of them."""
-    request = found.request
-    rows = np.flatnonzero(found.rank[:, 0] >= VALID)
-    cut: Mapping[str, Callable[[BoolArray], list[Piece]]] = {"neighbour": _windows}
-    pieces = {
-        row: cut.get(str(found.status[row, 0]), _stretches)(found.series[row, 0] != request.X[row]) for row in rows
-    }
-    for k in range(max((len(of_row) for of_row in pieces.values()), default=0)):
-        for status in np.unique(found.status[rows, 0]):
-            now = np.array([r for r in rows if len(pieces[r]) > k and found.status[r, 0] == status], dtype=np.int64)
-            made = found.series[now, 0].copy()
-            for series, row in zip(made, now, strict=True):
-                series[pieces[row][k]] = request.X[row][pieces[row][k]]
-            found.offer(now, made, str(status))
-
-
-def _stretches(changed: BoolArray) -> list[Piece]:
-    """Return the stretches of changed entries (time, features) of each feature, the longest first.
-
-    >>> changed = np.array([[True, False], [False, True], [False, True]])
-    >>> _stretches(changed)
-    [(slice(1, 3, None), slice(1, 2, None)), (slice(0, 1, None), slice(0, 1, None))]
-    """
-    framed = np.pad(changed, ((1, 1), (0, 0))).astype(np.int8)
-    feature, start = np.nonzero(np.diff(framed, axis=0).T == 1)
-    _, stop = np.nonzero(np.diff(framed, axis=0).T == -1)
-    longest = np.argsort(start - stop, kind="stable")[:MAX_PIECES]
-    return [(slice(int(start[i]), int(stop[i])), slice(int(feature[i]), int(feature[i]) + 1)) for i in longest]
-
-
-def _windows(changed: BoolArray) -> list[Piece]:
-    """Return parts of the time, with all features, then of the features, at all steps."""
-    n_steps, n_features = changed.shape
-    times = [part for part in np.array_split(np.arange(n_steps), WINDOWS) if len(part)]
-    features = [part for part in np.array_split(np.arange(n_features), MAX_PIECES) if len(part)]
-    every = slice(None)
-    return [(slice(t[0], t[-1] + 1), every) for t in times] + [(every, slice(f[0], f[-1] + 1)) for f in features]
-
-
 SURROGATE_CONFIG = replace(SURROGATE_OF_BLACK_BOX, hidden=16)
 SURROGATE_STEPS = 500
 SEED = "whole series"  # name in the seeds
@@ -459,6 +347,7 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
             members=replace(inner._number_model.members, explained=surrogate),
             reference=whole["reference"],
             reference_numbers=whole["reference_numbers"],
+            space=EditSpace.fit(job, seed=seed, without_laws=config.without_laws),
             long=LongSeries(grid, averages.info.scaler, whole["prototypes"]),
             long_numbers=whole["prototype_numbers"],
         )
@@ -468,5 +357,6 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
             model,
             ensemble=replace(model.ensemble, explained=cast("Classifier", surrogate)),
             reference=PlausibilityReference.fit(job.series, job.y, job.info),
+            space=EditSpace.fit(job, seed=seed, without_laws=config.without_laws),
             long=LongSeries(grid, averages.info.scaler, Prototypes.choose(job, user, seed)),
         )

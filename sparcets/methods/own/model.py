@@ -20,7 +20,6 @@ from sparcets.core.seeding import generator
 from sparcets.core.series import Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.evidence import PlausibilityReference
-from sparcets.methods.own.candidates import MAX_ENTRIES, NEAREST, PER_CLASS, STARTS, Prototypes
 from sparcets.methods.own.ensemble import (
     LEVEL_SERIES,
     MAX_LEVEL,
@@ -34,6 +33,8 @@ from sparcets.methods.own.ensemble import (
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import FamilyWithin, by_length
 from sparcets.methods.own.generator import GatedGenerator
+from sparcets.methods.own.prototypes import MAX_ENTRIES, NEAREST, PER_CLASS, Prototypes
+from sparcets.methods.own.space import EditSpace
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Regressor
 from sparcets.models.views import WITHIN, Goal, Within
@@ -59,10 +60,8 @@ class FittedModel:
         Real series that answers are compared with.
     generator
         The averaged generator, or None where the search alone answers.
-    searches
-        Whether queries that the generator does not answer are searched.
-    starts
-        Real series that a search starts from.
+    space
+        What edits act on.
     log_sparsity_weights
         Logarithms of the sparsity weights that are tried, from the smallest to the largest.
     residual_scales
@@ -74,11 +73,10 @@ class FittedModel:
     ensemble: Ensemble
     prototypes: Prototypes
     reference: PlausibilityReference
-    generator: GatedGenerator | None
+    space: EditSpace
+    generator: GatedGenerator | None = None
     log_sparsity_weights: tuple[float, ...] = (0.0,)
     residual_scales: tuple[float, ...] = (1.0,)
-    searches: bool = True
-    starts: int = STARTS
     long: LongSeries | None = None
 
     @property
@@ -116,6 +114,8 @@ class FittedModel:
     def believe(self, series: Series, target: IntArray) -> Belief:
         """Return what the selector says of series in the data's own units."""
         parts, order = [], []
+        if self.long is not None:
+            series = self.long.grid.at_length(series.n_steps).average(series)
         for rows, part in series.by_length():
             ensemble = self.ensemble if part is series else self.ensemble.at_length(part.n_steps, of=self.n_steps)
             wanted = torch.as_tensor(target[rows], device=self.device)
@@ -187,8 +187,8 @@ class NumberModel:
         Names, units and scale of the data.
     device, double, gaps
         As of an :class:`Ensemble`.
-    starts
-        Real series that a search starts from.
+    space
+        What edits act on.
     long, long_numbers
         Where the above belongs to averages of long series: how answers are carried to whole ones, with whole real
         series, and the labels and predictions of these.
@@ -205,8 +205,8 @@ class NumberModel:
     info: SeriesInfo
     device: torch.device
     double: bool
+    space: EditSpace
     gaps: bool = False
-    starts: int = STARTS
     long: LongSeries | None = None
     long_numbers: FloatArray | None = None
 
@@ -256,8 +256,7 @@ class NumberModel:
             ensemble=ensemble,
             prototypes=self._restricted(self.prototypes, self.prototype_numbers, goal),
             reference=self.reference.restricted(np.flatnonzero(inside)),
-            generator=None,
-            starts=self.starts,
+            space=self.space,
             long=long,
         )
 
@@ -276,7 +275,7 @@ class NumberModel:
         distance = beyond.max((0, 2))
         few = min(NEAREST, len(distance))
         rows = np.flatnonzero(distance <= np.partition(distance, few - 1)[few - 1])
-        return Prototypes(prototypes.series[rows], np.full(len(rows), WITHIN, dtype=np.int64))
+        return Prototypes(prototypes.series[rows], np.full(len(rows), WITHIN, dtype=np.int64), prototypes.rows[rows])
 
     def _levels(self, goal: Goal, standard: Goal) -> torch.Tensor:
         """Return the median probability that each head gives to real series within a goal (heads, 2), bounded."""
@@ -348,7 +347,7 @@ def fit_number_model(
         device=device,
         double=job.X.dtype == np.float64,
         gaps=regressor.takes_gaps,
-        starts=config.starts,
+        space=EditSpace.fit(job, seed=seed, without_laws=config.without_laws),
         **real_series(job, regressor, seed),
     )
 
@@ -367,7 +366,7 @@ def real_series(job: FitJob, regressor: Regressor, seed: int) -> dict[str, Any]:
     references = order[np.unique(np.linspace(0, len(order) - 1, REFERENCES).round().astype(np.int64))]
     series = standardised(job.series[rows], job.info.scaler, gaps=regressor.takes_gaps)
     return {
-        "prototypes": Prototypes(series, np.zeros(len(rows), dtype=np.int64)),
+        "prototypes": Prototypes(series, np.zeros(len(rows), dtype=np.int64), rows),
         "prototype_numbers": both[:, rows],
         "reference": PlausibilityReference.fit(job.series, job.y, job.info, rows=references),
         "reference_numbers": both[:, references],

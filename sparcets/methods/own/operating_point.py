@@ -20,9 +20,9 @@ from sparcets.core.seeding import generator
 from sparcets.core.series import Series
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.methods.compatibility import outputs_of
-from sparcets.methods.own.candidates import drop_negligible, keep_first, rank_changes
+from sparcets.methods.own.generator import WINDOW_DIVISOR, drop_negligible, window_mean
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel
-from sparcets.methods.own.search import SEARCH_BATCH, Search
+from sparcets.methods.own.search import answer
 from sparcets.methods.request import FitJob, Request
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import WITHIN, Goal, Within, at_length
@@ -250,7 +250,7 @@ def trade_off_history(points: Sequence[OperatingPoint]) -> Mapping[str, list[flo
     return {f"trade_off_{name}": [p.to_dict()[name] for p in points] for name in points[0].to_dict()}
 
 
-CAPS = (0.1, 0.2, 0.4, 1.0)  # largest shares of the entries at which the search is measured
+CAPS = (0.2, 1.0)  # largest shares of the entries at which the search is measured
 SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
 MAX_SEARCHED = 8  # held-out queries that are searched, where the search answers alone
 
@@ -267,23 +267,19 @@ def measure_search(model: FittedModel, request: Request) -> list[OperatingPoint]
                 for rows, part in request.by_length()
             ]
         )
-    points, rows = [], np.arange(len(request))
-    candidates = Search(request, model, NO_POINT).search_rows(rows)
+    points = []
     for cap in CAPS:
-        at_most = np.floor(cap * entries + 1e-9).astype(np.int64)
-        search = Search(replace(request, at_most=at_most), model, NO_POINT)
-        search.offer_candidates(rows, candidates)
-        delta = search.residual(rows, search.found.series[:, 0])
+        at_most = None if cap == 1.0 else np.floor(cap * entries + 1e-9).astype(np.int64)
+        made = answer(replace(request, at_most=at_most), model).counterfactual
+        valid = request.is_reached(request.classifier.outputs_unchecked(made, None))
+        belief = model.believe(Series(made), request.target)
         points.append(
-            measure_point(
-                model,
-                request.classifier,
-                request.X,
-                search.x,
-                delta,
-                search.target,
-                int(entries.sum()),
-                weight=-math.log(cap),
+            OperatingPoint(
+                -math.log(cap),
+                1.0,
+                valid=float(valid.mean()),
+                transfer=float(belief.convincing.float().mean()),
+                changed=float(differs(made, request.X).sum() / max(1, entries.sum())),
             )
         )
     return points
@@ -314,65 +310,47 @@ def measure_numbers(model: NumberModel, job: FitJob, held_out: IntArray, regress
         return measure_search(model.within(goal), request)
 
 
-def measure_curve(
-    request: Request, made: FloatArray, model: FittedModel, point: OperatingPoint
-) -> Mapping[str, FloatArray]:
-    """Return changed share, smallest support and validity of sparser and denser changes (answers, points).
+def measure_curve(request: Request, made: FloatArray, model: FittedModel) -> Mapping[str, FloatArray]:
+    """Return changed share, smallest support and validity of sparser changes (answers, points).
 
-    The points are the candidates of a search, and the largest changes of each answer alone, down to 1/64 of them: the
-    first show how few changes are believed, the second how few already flip the explained classifier.
+    The points are the largest changes of each answer alone, down to 1/64 of them: how few changes are believed, and how
+    few already flip the explained classifier.
 
     Parameters
     ----------
     request, made
         Queries, and the counterfactuals (answers, time, features) that answer them, row by row.
-    model, point
-        The fitted model, and the operating point of the generator.
+    model
+        The fitted model.
     """
-    size = SEARCH_BATCH[model.device.type]
-    every = np.arange(len(request))
-    padded = request.lengths is not None
-    if padded or len(request) > size:
-        if padded:
-            parts = [(rows, part, model.at_length(part.series.n_steps)) for rows, part in request.by_length()]
-        else:
-            groups = [every[first : first + size] for first in range(0, len(every), size)]
-            parts = [(rows, request.select(rows), model) for rows in groups]
-        curves = [measure_curve(part, made[rows, : part.series.n_steps], own, point) for rows, part, own in parts]
-        order = np.argsort(np.concatenate([rows for rows, *_ in parts]))
-        return {name: np.concatenate([curve[name] for curve in curves])[order] for name in curves[0]}
-    search, rows = Search(request, model, point), every
-    answer = search.residual(rows, made)
-    rank, n_changes = rank_changes(answer), (answer != 0).sum((1, 2))
-    tried = [keep_first(answer, rank, (share * n_changes.float()).ceil().long()) for share in SHARES]
-    tried += list(search.search_rows(rows))
-    return _measure(search, tried)
-
-
-def _measure(search: Search, tried: list[torch.Tensor]) -> dict[str, FloatArray]:
-    """Return the columns of a curve for residuals (answers, time, features), one tensor per point."""
-    request, ensemble = search.request, search.model.ensemble
-    entries = np.maximum(request.n_free(), 1)
     columns: dict[str, list[FloatArray]] = {"share": [], "support": [], "valid": []}
-    # Several points at a time: the models take one series and many in nearly the same time.
-    at_once = max(1, SEARCH_BATCH[search.x.device.type] // len(request))
-    for start in range(0, len(tried), at_once):
-        part = [
-            request.apply_limits(request.info.scaler.add_delta(request.X, delta.cpu().numpy()))
-            for delta in tried[start : start + at_once]
-        ]
-        made, shape = np.concatenate(part), (len(part), len(request))
-        changed = np.stack([differs(series, request.X).sum((1, 2)) for series in part])
-        target = search.target.repeat(len(part))
-        support = ensemble.believe(ensemble.standardise(made), target).support
-        least = support.amin(1) if support.shape[1] else support.new_full((len(made),), torch.nan)
-        proba = request.classifier.outputs_unchecked(made, None).reshape(*shape, -1)
-        valid = np.stack([request.is_reached(of_point) for of_point in proba])
-        point = {
-            "share": changed / entries,
-            "support": least.cpu().double().numpy().reshape(shape),
-            "valid": valid.astype(np.float64),
-        }
+    entries, scale = np.maximum(request.n_free(), 1), request.info.scaler.scale
+    changed = differs(made, request.X)
+    delta = torch.as_tensor(np.where(changed, (made.astype(np.float64) - request.X) / scale, 0.0))
+    rank, n_changes = rank_changes(delta).numpy(), changed.sum((1, 2))
+    for share in SHARES:
+        most = np.ceil(share * n_changes)
+        part = request.apply_limits(np.where(rank < most[:, None, None], made, request.X))
+        series, n = request.series.with_values(part), differs(part, request.X).sum((1, 2))
+        support = model.believe(series, request.target).support
+        least = support.amin(1) if support.shape[1] else support.new_full((len(part),), torch.nan)
+        proba = request.classifier.outputs_unchecked(part, series.lengths)
+        point = {"share": n / entries, "support": least.cpu().double().numpy(), "valid": request.is_reached(proba)}
         for name, column in point.items():
-            columns[name].append(np.where(changed > 0, column, np.nan))
-    return {name: np.concatenate(column).T for name, column in columns.items()}
+            columns[name].append(np.where(n > 0, column, np.nan))
+    return {name: np.stack(column, axis=1) for name, column in columns.items()}
+
+
+def rank_changes(delta: Tensor, divisor: int = WINDOW_DIVISOR) -> Tensor:
+    """Return the rank of every entry of residuals (batch, time, features); 0 is the most important.
+
+    Entries are ranked by the mean change of the window around them, so that whole windows are kept or dropped rather
+    than single points. The larger ``divisor``, the shorter the windows.
+    """
+    B, T, n_features = delta.shape
+    size = delta.abs()
+    score = torch.where(size > 0, window_mean(size, divisor), -1.0).reshape(B, T * n_features)
+    order = score.argsort(dim=1, descending=True, stable=True)
+    rank = torch.empty_like(order)
+    positions = torch.arange(T * n_features, device=delta.device).expand_as(order)
+    return rank.scatter_(1, order, positions).reshape(B, T, n_features)

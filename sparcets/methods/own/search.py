@@ -1,547 +1,491 @@
-"""The order in which a query is answered, generated, else searched, else from a real series; and the search.
+"""The search: from real series of the target, whatever is not needed to convince is taken back.
 
-Each step answers the queries that the ones before left without a believed answer. What is found is offered to
-:class:`FoundAnswers`, which keeps the best.
-
-The search finds which pieces of a change convince the whole ensemble. A start is a change that is known to be enough,
-or nearly: the difference to a real series of the target class, or the residual of the generator. It is cut into pieces
-where it crosses zero, so that a piece can be left out without a jump in the series. In every round, the gradients of
-the members say what each piece contributes, and the pieces that contribute most per entry are kept: fewer after a round
-that convinced the members, more after one that did not. The values may deviate from the start, smoothly and where
-members are to be convinced. What the rounds hold are the candidates.
+A search starts with the whole course of a real series: every group of features follows it at all steps. Then, round by
+round, the group or the part of a window is given up that saves most, as long as the explained model and the ensemble
+stay as convinced as by a real series. What is left is a short list of edits; the selector says whether it is believed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray, differs
-from sparcets.methods.own.candidates import (
-    NEAREST,
-    STARTS,
-    FoundAnswers,
-    choose,
-    drop_negligible,
-    keep_first,
-    rank_changes,
-    row_of,
-)
-from sparcets.methods.own.ensemble import Belief, Ensemble, target_log_proba
-from sparcets.methods.own.generator import SHORT_WINDOW_DIVISOR, window_mean
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
+from sparcets.core.edits import Edit, EditLists, apply_edits, fade, free_edits
+from sparcets.core.evidence import compare_shape
+from sparcets.methods.own.ensemble import Belief, Ensemble
 from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.request import Answers, Request, pause
 from sparcets.training.device import threads_for
-from sparcets.training.networks import fill_gaps
-from sparcets.training.projection import Projection
 
-if TYPE_CHECKING:
-    from sparcets.methods.own.operating_point import OperatingPoint
+KNOTS = 12  # borders of windows are multiples of this part of a series
+NARROWEST = 2  # parts that a window has at least, unless a cap asks for fewer
+RISE = 1 / 8  # of a series, in which an edit fades in or out
+SHRINK = (1 / 2, 1 / 4, 1 / 8)  # of a window, that are given up at a time
+ROUNDS = 24
+DONORS = (3, 3, 6)  # real series that a search starts from, one batch after the other until one is believed
+AMOUNTS = (1.25, 1.5, 2.0, 3.0)  # tried where the whole way to a real series is not enough
+EDIT_PRICE = 0.03  # an edit is worth so large a share of visible changes
+VISIBLE = 0.1  # standard deviations from which on a change is visible
+BATCH = {"cpu": 32, "cuda": 2048}  # candidates per pass
+MAX_OVERLAP = 0.5  # of the changed entries of different answers
+STEPS_BACK = (0, 1, 2, 4, 8)  # from the last state, that the selector is asked about
 
-Memory: TypeAlias = dict[tuple[int, bytes], Tensor]
+
+class Windows:
+    """Windows between the knots of a series of ``n_steps`` steps, with their weights."""
+
+    def __init__(self, n_steps: int) -> None:
+        parts = max(1, min(KNOTS, n_steps // 2))
+        self.knots: list[int] = np.unique(np.linspace(0, n_steps, parts + 1).round().astype(int)).tolist()
+        self.n_steps, self.rise = n_steps, max(1, round(n_steps * RISE))
+        self._weights: dict[tuple[int, int], FloatArray] = {}
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts between knots."""
+        return len(self.knots) - 1
+
+    def rises(self, first: int, last: int) -> tuple[int, int]:
+        """Return in how many steps a window between two knots fades in and out: not at the ends of the series."""
+        start, end = self.knots[first], self.knots[last]
+        rise = min(self.rise, max(1, (end - start) // 2))
+        return (rise if start else 0, rise if end < self.n_steps else 0)
+
+    def weights(self, first: int, last: int) -> FloatArray:
+        """Return the weight of each step (time,)."""
+        if (first, last) not in self._weights:
+            start, end = self.knots[first], self.knots[last]
+            weights = np.zeros(self.n_steps)
+            weights[start:end] = fade(end - start, *self.rises(first, last))
+            self._weights[first, last] = weights
+        return self._weights[first, last]
+
+
+class State(NamedTuple):
+    """Which part of a course each group follows.
+
+    Attributes
+    ----------
+    windows
+        First and last knot of each group (groups, 2); equal where it follows nothing.
+    amount
+        Share of the way to the course.
+    """
+
+    windows: IntArray
+    amount: float = 1.0
+
+    @property
+    def n_edits(self) -> int:
+        """Number of groups that follow."""
+        return int((self.windows[:, 1] > self.windows[:, 0]).sum())
+
+    def moves(self, narrowest: int) -> Iterator[State]:
+        """Yield the states in which a group follows nothing, or a smaller part."""
+        for group, (first, last) in enumerate(self.windows.tolist()):
+            width = last - first
+            options = {(0, 0)} if width else set()
+            for share in SHRINK:
+                given_up = max(1, round(width * share))
+                if width - given_up >= narrowest:
+                    options |= {(first + given_up, last), (first, last - given_up)}
+            for option in sorted(options):
+                windows = self.windows.copy()
+                windows[group] = option
+                yield self._replace(windows=windows)
 
 
 @dataclass(eq=False)
-class Draft:
-    """An answer that is wanted soon: of what is remembered, else of one search.
+class Found:
+    """A candidate, and what was said of it.
 
     Attributes
     ----------
-    earlier
-        Memory of the same query under other constraints, whose candidates are tried within those of now.
-    is_final
-        Whether nothing was left out, so that the answer is the one that is always given.
+    state, donor
+        Where it comes from: the state, and the place of its course among the donors.
+    series
+        Counterfactual (time, features).
+    score, margin
+        How convinced the least convinced head is, relative to real series; and by how much the explained model prefers
+        the target.
+    price
+        Visible changes, and edits.
     """
 
-    earlier: Memory = field(default_factory=dict)
-    is_final: bool = True
+    state: State
+    donor: int
+    series: FloatArray
+    score: float
+    margin: float
+    price: float
+    valid: bool = False
+    believed: bool = False
+    real: bool = False
+    proba: FloatArray | None = None
+    support: FloatArray | None = None
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, float]:
+        """Better ones are larger: valid, believed and real, believed, and then fewer changes."""
+        return self.valid, self.believed and self.real, self.believed, -self.price if self.valid else self.margin
 
 
-_memory: ContextVar[Memory | None] = ContextVar("memory", default=None)
-_draft: ContextVar[Draft | None] = ContextVar("draft", default=None)
+def answer(request: Request, model: FittedModel) -> Answers:
+    """Answer a batch of queries of one length, one by one: an answer does not depend on its company."""
+    B, n, families = len(request), request.n, model.ensemble.selector.families
+    series = np.repeat(request.X, n, axis=0)
+    status, reason = np.full(B * n, "not_found", dtype="<U9"), np.full(B * n, "", dtype=object)
+    proba = np.full((B * n, request.info.n_classes), np.nan)
+    support = np.full((B * n, len(families)), np.nan)
+    lists: list[tuple[Edit, ...]] = [()] * (B * n)
+    with threads_for(BATCH["cpu"] * request.X[0].size):
+        for i in range(B):
+            pause()
+            search = QuerySearch(request.select(np.array([i])), model)
+            found = search.run()
+            for k in range(n):
+                row = i * n + k
+                if k >= len(found) or (k and not found[k].valid):
+                    reason[row] = search.why_fewer(sum(one.valid for one in found))
+                    continue
+                best = found[k]
+                edits = search.edits(best)
+                series[row], lists[row] = best.series, tuple(edits)
+                assert best.proba is not None
+                proba[row] = best.proba
+                if best.valid:
+                    status[row] = "refined"
+                    support[row] = best.support
+                else:
+                    reason[row] = search.why_none(best)
+    return Answers(
+        counterfactual=series,
+        status=status,
+        reason=reason.astype(str),
+        proba=proba,
+        families=families,
+        support=support,
+        edit_lists=EditLists(tuple(lists)),
+    )
 
 
-@contextmanager
-def remember_searches(memory: Memory, draft: Draft | None = None) -> Iterator[None]:
-    """Keep the candidates of searches within the block in ``memory``, and take them from there.
-
-    One memory is for one explainer and one set of constraints; queries and targets may differ, and so may caps. With a
-    ``draft``, an answer may leave out what would take another search.
-    """
-    before = _memory.set(memory), _draft.set(draft)
-    try:
-        yield
-    finally:
-        _memory.reset(before[0])
-        _draft.reset(before[1])
-
-
-def wanted_draft() -> Draft | None:
-    """Return the draft that is wanted, or None if the answer is wanted as it is always given."""
-    return _draft.get()
-
-
-def recall(attempt: int, x: Tensor, target: Tensor, memory: Memory | None = None) -> Tensor | None:
-    """Return the candidates of a search if they are remembered, in the memory of the block or in another one."""
-    memory = _memory.get() if memory is None else memory
-    return None if memory is None else memory.get(_key(attempt, x, target))
-
-
-def remembered(attempt: int, x: Tensor, target: Tensor, search: Callable[[], Tensor]) -> Tensor:
-    """Return the candidates of a search, from the memory if there is one and it has them.
+class QuerySearch:
+    """The search for one query.
 
     Parameters
     ----------
-    attempt
-        Which real series the search starts from.
-    x, target
-        The queries (batch, time, features) and their targets.
-    search
-        Computes the candidates.
+    request
+        One query, without padding.
+    model
+        What was fitted, for series of its length.
     """
-    memory = _memory.get()
-    if memory is None:
-        return search()
-    key = _key(attempt, x, target)
-    if key not in memory:
-        memory[key] = search()
-    return memory[key]
 
+    def __init__(self, request: Request, model: FittedModel) -> None:
+        self.request, self.model = request, model
+        self.query: FloatArray = request.X[0]
+        self.target = int(request.target[0])
+        long = model.long
+        self.ensemble: Ensemble = model.ensemble if long is None else long.judging(model.ensemble)
+        self.prototypes = model.prototypes if long is None else long.prototypes.at_length(len(self.query))
+        bound = request.constraints
+        self.allowed: BoolArray = (request.series.measured & bound.allowed)[0]
+        self.space: EditSpace = model.space.within(self.allowed.any(0))
+        self.constrained = bool(set(bound.active_kinds()) - {"immutable"}) or bool(
+            (~bound.allowed.any(0)).any() and bound.frozen_if_any is not None
+        )
+        self.windows = Windows(len(self.query))
+        self.own = self.space.coordinates.of(self.query)
+        self.most = None if request.at_most is None else int(request.at_most[0])
 
-def _key(attempt: int, x: Tensor, target: Tensor) -> tuple[int, bytes]:
-    return attempt, x.cpu().numpy().tobytes() + target.cpu().numpy().tobytes()
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Groups that may change."""
+        return self.space.groups
 
-
-# The search starts from real series, by their rank among the nearest, and may deviate from them or not: for some data
-# the one convinces by fewer changes, for some the other. Where no answer is believed, once more from others.
-ATTEMPTS = (
-    ((0, True), (1, True), (2, True), (0, False), (1, False), (2, False)),
-    ((3, True), (4, True), (5, True), (3, False), (4, False), (5, False)),
-)
-TRIMMED = (0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5)  # shares of the changes of an answer that are tried alone
-OFFERED = 2  # candidates of a search that are checked exactly, per answer
-SEARCH_BATCH = {"cpu": 64, "cuda": 2048}  # queries searched at a time, which bounds the memory
-
-
-def answer(request: Request, model: FittedModel, point: OperatingPoint) -> Answers:
-    """Answer a batch of queries of one length, by a fitted model and the operating point of its generator."""
-    search = Search(request, model, point)
-    search.generate()
-    search.refine()
-    search.trim()
-    if not search.leaves_out(search.found.missing()):
-        search.copy_neighbours()
-        search.flip()
-    return search.found.answers()
-
-
-class Search:
-    """Proposals for a batch of queries, and what was found."""
-
-    def __init__(self, request: Request, model: FittedModel, point: OperatingPoint) -> None:
-        self.request, self.model, self.point = request, model, point
-        self.found = FoundAnswers(request, model.ensemble)
-        self.target = torch.as_tensor(request.target, device=model.device)
-        gaps = request.series.gaps is not None
-        self.projection = Projection(request.constraints, request.info.scaler, gaps=gaps).to(model.device)
-        self.x = model.ensemble.standardise(request.X)  # (batch, time, features); NaN where entries are missing
-        self.measured = fill_gaps(self.x, otherwise=0.0) if gaps else self.x  # where changes are measured from
+    # Candidates.
 
     @cached_property
-    def nearest(self) -> IntArray:
-        """Rows of the nearest prototypes (batch, NEAREST); -1 where there are no more."""
-        return self.model.prototypes.nearest(self.measured, self.request.target, NEAREST)
+    def donors(self) -> tuple[IntArray, FloatArray]:
+        """Rows of the nearest real series of the target, and their coordinates (donors, time, features)."""
+        x = torch.as_tensor(self.request.info.scaler.transform(self.request.series.filled(otherwise=0.0).values))
+        found = self.prototypes.nearest(x.float(), np.array([self.target]), sum(DONORS))[0]
+        found = found[found >= 0]
+        series = self.request.info.scaler.inverse(self.prototypes.series.values[found].astype(np.float64))
+        return self.prototypes.rows[found], self.space.coordinates.of(series)
 
-    def generate(self) -> None:
-        """Offer the generator's answers: at the operating point, else the best of all sparsity weights and scales."""
-        if self.model.generator is None:
-            return
-        everywhere = np.arange(len(self.x))
-        residual = self._propose(everywhere, self.point.log_sparsity_weight)
-        self._offer(everywhere, self._prune(everywhere, self.point.residual_scale * residual), "generated")
-        for part in self._parts(self.found.unconvincing()):
-            residuals = [self._propose(part, weight) for weight in self.model.log_sparsity_weights]
-            scaled = [scale * residual for residual in residuals for scale in self.model.residual_scales]
-            candidates = torch.stack([self._prune(part, residual) for residual in scaled])
-            self._offer_best(part, candidates, OFFERED * self.request.n, "generated")
+    def make(self, states: Sequence[State], donors: Sequence[int]) -> FloatArray:
+        """Return the series (states, time, features) of states that follow some donors."""
+        weights = np.zeros((len(states), *self.own.shape))
+        for weight, state in zip(weights, states, strict=True):
+            for group, (first, last) in zip(self.groups, state.windows.tolist(), strict=True):
+                if last > first:
+                    weight[:, group.columns] = state.amount * self.windows.weights(first, last)[:, None]
+        courses = self.donors[1][list(donors)]
+        changed = self.own + weights * np.nan_to_num(courses - self.own)
+        query = np.broadcast_to(self.query, changed.shape)
+        return self._limited(self.space.coordinates.series(changed, query))
 
-    def refine(self) -> None:
-        """Offer what the search finds, from real series and from the generator's residual."""
-        for attempt in range(len(ATTEMPTS)):
-            for part in self._parts(self.found.unconvincing()):
-                if self.model.searches and not self._repair(part, attempt):
-                    self.refine_rows(part, attempt=attempt)
+    def _limited(self, made: FloatArray) -> FloatArray:
+        """Return series within the constraints."""
+        if not self.constrained:
+            return made
+        rows = np.zeros(len(made), dtype=np.int64)
+        return replace(self.request, at_most=None).apply_limits(made, rows)
 
-    def leaves_out(self, rows: IntArray) -> bool:
-        """Return whether a draft is wanted, which leaves out further steps for some queries."""
-        draft = wanted_draft()
-        if draft is None or not len(rows):
-            return False
-        draft.is_final = False
-        return True
+    def ask(self, states: Sequence[State], donors: Sequence[int]) -> list[Found]:
+        """Return candidates with what the ensemble says of them."""
+        if not states:
+            return []
+        made = self.make(states, donors)
+        score, margin = self._convinced(made)
+        scale = self.request.info.scaler.scale
+        visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
+        return [
+            Found(
+                state, donor, made[i], float(score[i]), float(margin[i]), float(visible[i]) + EDIT_PRICE * state.n_edits
+            )
+            for i, (state, donor) in enumerate(zip(states, donors, strict=True))
+        ]
 
-    def _repair(self, rows: IntArray, attempt: int) -> bool:
-        """Return whether a draft does without a search, with candidates that were found under other constraints."""
-        draft = wanted_draft()
-        if draft is None or recall(attempt, self.x[rows], self.target[rows]) is not None:
-            return False
-        earlier = recall(0, self.x[rows], self.target[rows], draft.earlier)
-        if attempt == 0 and earlier is not None:
-            self.offer_candidates(rows, torch.stack([self._project(rows, candidate) for candidate in earlier]))
-        return (attempt > 0 or not len(self.found.missing())) and self.leaves_out(rows)
+    @torch.no_grad()
+    def _convinced(self, made: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how convinced the least convinced head is (series,), and the lead of the target (series,)."""
+        ensemble, target = self.ensemble, self.target
+        x, size = ensemble.standardise(made), BATCH[ensemble.device.type]
+        proba = torch.cat([ensemble.log_proba(part) for part in torch.split(x, size)], 1).exp().double()
+        own = proba[:, :, target]
+        others = proba.clone()
+        others[:, :, target] = -1.0
+        lead = own[0] - others[0].amax(1)
+        if self.request.confidence is not None:
+            lead = torch.minimum(lead, own[0] - self.request.confidence)
+        score = (own / ensemble.levels[:, target, None]).clamp(max=1.0).amin(0)
+        return score.cpu().numpy(), lead.cpu().numpy()
 
-    def _parts(self, rows: IntArray) -> list[IntArray]:
-        """Return some queries in parts whose candidates fit into the memory."""
-        size = SEARCH_BATCH[self.x.device.type]
-        return [rows[start : start + size] for start in range(0, len(rows), size)]
+    def n_changed(self, made: FloatArray) -> int:
+        """Return how many entries differ from the query."""
+        return int(differs(made, self.query).sum())
 
-    def refine_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> None:
-        """Search for some queries, and offer what is found."""
-        self.offer_candidates(rows, self.search_rows(rows, attempt=attempt, explained_alone=explained_alone))
+    # The search.
 
-    def search_rows(self, rows: IntArray, *, attempt: int = 0, explained_alone: bool = False) -> Tensor:
-        """Return the candidates of a search for some queries (candidates, rows, time, features)."""
-        if explained_alone:  # depends on the cap
-            return self._search_rows(rows, attempt, explained_alone=True)
-        return remembered(attempt, self.x[rows], self.target[rows], lambda: self._search_rows(rows, attempt))
+    def run(self) -> list[Found]:
+        """Return different answers, the best first; the first may be no more than the best attempt."""
+        if not self.groups or not len(self.donors[0]):
+            return [self._nothing()]
+        whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
+        answers: list[Found] = []
+        first, offered = 0, []
+        for size in DONORS:
+            donors = list(range(first, min(first + size, len(self.donors[0]))))
+            first += size
+            if donors:
+                offered += self._from([whole] * len(donors), donors)
+            if any(one.rank[:2] == (True, True) for one in offered):
+                break
+        answers = [max(offered, key=lambda one: one.rank)]
+        if self.request.n > 1 and answers[0].valid:
+            offered += self._others(whole, answers[0])
+        while len(answers) < self.request.n:
+            left = [one for one in offered if one.valid and all(self._differ(one, known) for known in answers)]
+            if not left:
+                break
+            answers.append(max(left, key=lambda one: one.rank))
+        return answers
 
-    def _search_rows(self, rows: IntArray, attempt: int, *, explained_alone: bool = False) -> Tensor:
-        changes, deviates = self._starts(rows, attempt)
-        k = len(changes)
-        most = self.x.new_ones(len(rows))
-        if explained_alone and self.request.at_most is not None:
-            # What the classifier alone needs is found within the cap; what all believe, by cutting what they need.
-            editable = self.projection.editable_entries(self.x[rows]).sum((-2, -1)).clamp(min=1)
-            at_most = torch.as_tensor(self.request.at_most[rows], device=self.x.device)
-            most = (at_most.double() / editable).float().clamp(1e-6, 1).expand(len(rows))
-        # The starts of one query stand together, so that they are searched together.
-        starts = Starts(
-            x=self.x[rows].repeat_interleave(k, 0),
-            change=torch.stack(changes, 1).flatten(0, 1),
-            target=self.target[rows].repeat_interleave(k),
-            deviates=torch.tensor(deviates, device=self.x.device).repeat(len(rows)),
-            most=most.repeat_interleave(k),
-        )
-        found = search_pieces(self.model.ensemble, self.projection, starts, explained_alone=explained_alone)
-        by_start = torch.stack(found).reshape(len(found), len(rows), k, *self.x.shape[1:])
-        return by_start.transpose(1, 2).flatten(0, 1)
+    def _others(self, whole: State, best: Found) -> list[Found]:
+        """Return what is found without one of the groups of an answer."""
+        used = np.flatnonzero(best.state.windows[:, 1] > best.state.windows[:, 0])
+        starts = []
+        for group in used:
+            windows = whole.windows.copy()
+            windows[group] = 0
+            starts.append(State(windows))
+        n = min(DONORS[0], len(self.donors[0]))
+        return [one for start in starts for one in self._from([start] * n, list(range(n)))]
 
-    def offer_candidates(self, rows: IntArray, candidates: Tensor) -> None:
-        """Offer the best of the candidates (candidates, rows, time, features) of each query."""
-        n = len(candidates)
-        candidates = self._cut(np.tile(rows, n), candidates.flatten(0, 1)).reshape(candidates.shape)
-        self._offer_best(rows, candidates, OFFERED * self.request.n, "refined")
-        # The surrogate of a black box may be wrong about all that were chosen.
-        missing = np.flatnonzero(np.isin(rows, self.found.missing()))
-        if len(missing):
-            self._offer(rows[missing], candidates[:, missing].flatten(0, 1), "refined")
+    def _differ(self, one: Found, other: Found) -> bool:
+        mine, others = (differs(found.series, self.query) for found in (one, other))
+        return bool((mine & others).sum() <= MAX_OVERLAP * (mine | others).sum())
 
-    def _offer_best(self, rows: IntArray, candidates: Tensor, n: int, status: str) -> None:
-        """Offer the best ``n`` of the candidates (candidates, rows, time, features) of each query.
+    def _from(self, starts: Sequence[State], donors: Sequence[int]) -> list[Found]:
+        """Return the best candidate that each start leads to."""
+        begun = self.ask(starts, donors)
+        weak = [i for i, one in enumerate(begun) if one.margin <= 0]
+        for amount in AMOUNTS if weak else ():
+            again = self.ask([starts[i]._replace(amount=amount) for i in weak], [donors[i] for i in weak])
+            for i, one in zip(weak, again, strict=True):
+                begun[i] = max(
+                    begun[i], one, key=lambda found: (found.margin > 0, found.margin if found.margin <= 0 else 0.0)
+                )
+            weak = [i for i in weak if begun[i].margin <= 0]
+        trails = self._give_up([[one] for one in begun])
+        return [self._last_believed(self._within_caps(trail)) for trail in trails]
 
-        They are chosen before the limits are applied exactly, so that the user's classifier is asked about few.
-        """
-        share = (candidates != 0).flatten(2).float().mean(2)
-        best, belief = choose(
-            self.model.ensemble, self.x[rows] + candidates, self.target[rows], share, n, self.request.confidence
-        )
-        chosen = candidates.flatten(0, 1)[row_of(best)]
-        self._offer(rows, chosen, status, belief=belief)
-
-    def trim(self) -> None:
-        """Offer the largest changes of what the search found alone: fewer may be believed as well."""
-        rows = np.flatnonzero((self.found.status == "refined").all(1) & ~self.found.is_unconvincing())
-        if not len(rows):
-            return
-        delta = self.residual(rows, self.found.series[rows, 0])
-        rank, n_changes = rank_changes(delta), (delta != 0).sum((1, 2))
-        trimmed = [keep_first(delta, rank, (share * n_changes.float()).long()) for share in TRIMMED]
-        self._offer_best(rows, torch.stack(trimmed), 1, "refined")
-
-    def flip(self) -> None:
-        """Offer what convinces the explained classifier alone to the queries that still lack a valid answer."""
-        rows = self.found.missing()
-        if len(rows) and self.model.searches:
-            self.refine_rows(rows, explained_alone=True)
-
-    def copy_neighbours(self) -> None:
-        """Offer whole real series to the queries that still lack a valid answer."""
-        for rank in range(NEAREST):
+    def _give_up(self, trails: list[list[Found]]) -> list[list[Found]]:
+        """Give up what is not needed, round by round; return the states that each start passed."""
+        active = [i for i, trail in enumerate(trails) if trail[-1].margin > 0]
+        enough = [min(1.0, trail[0].score) for trail in trails]
+        for _ in range(ROUNDS):
             pause()
-            rows = self.found.missing()
-            if len(rows):
-                rows = rows[self.nearest[rows, rank] >= 0]
-            if not len(rows):
-                return
-            x = self.measured[rows]
-            change = self.model.prototypes.select(self.nearest[rows, rank], x) - x
-            self._offer(rows, self._cut(rows, self._project(rows, change)), "neighbour")
+            tried = [(i, state) for i in active for state in trails[i][-1].state.moves(NARROWEST)]
+            if not tried:
+                break
+            found = self.ask([state for _, state in tried], [trails[i][-1].donor for i, _ in tried])
+            for i in list(active):
+                mine = [one for (k, _), one in zip(tried, found, strict=True) if k == i]
+                fine = [one for one in mine if one.score >= enough[i] and one.margin > 0]
+                best = min(fine, key=lambda one: one.price, default=None)
+                if best is None or best.price >= trails[i][-1].price - 1e-6:
+                    active.remove(i)
+                else:
+                    trails[i].append(best)
+        return trails
 
-    def _starts(self, rows: IntArray, attempt: int) -> tuple[list[Tensor], list[bool]]:
-        """Return changes to start from (rows, time, features), and whether the search may deviate from each."""
-        x = self.measured[rows]
-        wanted = [start for start in ATTEMPTS[attempt] if start[0] % STARTS < self.model.starts]
-        ranks, deviates = zip(*wanted, strict=True)
-        changes = [self.model.prototypes.select(self.nearest[rows, rank], x) - x for rank in ranks]
-        if self.model.generator is not None and attempt == 0:
-            changes[-1] = self.point.residual_scale * self._propose(rows, self.model.log_sparsity_weights[0])
-        return changes, list(deviates)
+    def _fits(self, one: Found) -> bool:
+        """Return whether a candidate obeys the caps."""
+        most_edits = self.request.edits
+        return (self.most is None or self.n_changed(one.series) <= self.most) and (
+            most_edits is None or one.state.n_edits <= most_edits
+        )
 
-    def _propose(self, rows: IntArray, log_weight: float) -> Tensor:
-        return self.model.propose_each(self.measured[rows], self.target[rows], log_weight)
+    def _within_caps(self, trail: list[Found]) -> list[Found]:
+        """Go on below the caps, convinced or not; then more is done of the little that is left."""
+        if self._fits(trail[-1]):
+            return [one for one in trail if self._fits(one)]
+        now = trail[-1]
+        while not self._fits(now) and now.state.n_edits:
+            moves = list(now.state.moves(1))
+            found = self.ask(moves, [now.donor] * len(moves))
+            fitting = [one for one in found if self._fits(one) and one.state.n_edits]
+            if fitting:
+                now = max(fitting, key=lambda one: (one.margin > 0, one.score, one.margin))
+                break
+            # Of what saves something, that which convinces most.
+            now = max(found, key=lambda one: one.score + one.margin - one.price)
+        if now.margin <= 0 and now.state.n_edits:
+            more = self.ask([now.state._replace(amount=amount) for amount in AMOUNTS], [now.donor] * len(AMOUNTS))
+            more = [one for one in more if self._fits(one)]
+            enough = [one for one in more if one.margin > 0]
+            now = enough[0] if enough else max([now, *more], key=lambda one: one.margin)
+        return [now]
 
-    def _offer(self, rows: IntArray, delta: Tensor, status: str, belief: Belief | None = None) -> None:
-        """Offer residuals (n * rows, time, features) within constraints and cap, n for each of the rows."""
-        rows = np.tile(rows, len(delta) // max(1, len(rows)))
-        self.found.offer(rows, self._series(rows, delta), status, belief)
+    def _last_believed(self, trail: list[Found]) -> Found:
+        """Return the last state of a trail that is valid, believed and looks real; else the best of some."""
+        tried: list[Found] = []
+        for back in STEPS_BACK:
+            if back < len(trail):
+                one = trail[len(trail) - 1 - back]
+                self._review(one)
+                tried.append(one)
+                if one.rank[:2] == (True, True):
+                    break
+        return max(tried, key=lambda one: one.rank)
 
-    def _prune(self, rows: IntArray, residual: Tensor) -> Tensor:
-        """Return a residual of the generator without negligible changes, within constraints and cap."""
-        return self._cut(rows, self._project(rows, drop_negligible(residual)))
+    def _review(self, one: Found) -> None:
+        """Ask the user's model and the selector about a candidate, as its edits give it."""
+        one.series = apply_edits(self.query, self._all_edits(one))
+        made = one.series[None]
+        one.proba = self.request.classifier.outputs_unchecked(made, None)[0]
+        one.valid = bool(self.request.is_reached(one.proba[None], np.zeros(1, dtype=np.int64))[0]) and self._fits(one)
+        belief = self._believe(made)
+        one.support = belief.support[0].cpu().double().numpy()
+        one.believed = bool(belief.believed[0])
+        one.real = self._is_real(made)
 
-    def _cut(self, rows: IntArray, delta: Tensor) -> Tensor:
-        """Return the largest changes of residuals (rows, time, features) below the cap."""
-        if self.request.at_most is None:
-            return delta
-        # By short windows: below a cap, single large changes count more than whole windows of the usual length.
-        at_most = torch.as_tensor(self.request.at_most[rows], device=delta.device)
-        return keep_first(delta, rank_changes(delta, SHORT_WINDOW_DIVISOR), at_most)
+    def _believe(self, made: FloatArray) -> Belief:
+        target = torch.full((len(made),), self.target, device=self.ensemble.device)
+        return self.ensemble.believe(self.ensemble.standardise(made), target)
 
-    def _project(self, rows: IntArray, delta: Tensor) -> Tensor:
-        """Return residuals within the constraints."""
-        with torch.no_grad():
-            projected: Tensor = self.projection(self.x[rows], delta)
-        return projected
+    def _is_real(self, made: FloatArray) -> bool:
+        inside = np.ones(made.shape[:2], dtype=bool)
+        looks = compare_shape(np.broadcast_to(self.query, made.shape), made, inside, self.request.info, None)
+        return bool(looks["outside"][0] == 0 and looks["jumps"][0] == 0)
 
-    def residual(self, rows: IntArray, series: FloatArray) -> Tensor:
-        """Return series in the data's own units as standardised residuals, exactly 0 where nothing changes."""
-        made = self.model.ensemble.standardise(series)
-        changed = torch.as_tensor(differs(series, self.request.X[rows]), device=self.x.device)
-        return torch.where(changed, made - self.x[rows], 0.0)
+    # Edits.
 
-    def _series(self, rows: IntArray, delta: Tensor) -> FloatArray:
-        """Return series in the data's own units; where nothing changes, the query's own bits."""
-        return self.request.info.scaler.add_delta(self.request.X[rows], delta.cpu().numpy())
+    def _follows(self, one: Found) -> list[Edit]:
+        """Return the edits of a state."""
+        rows, courses = self.donors
+        names, info = self.request.info.feature_names, self.request.info
+        edits = []
+        for group, (first, last) in zip(self.groups, one.state.windows.tolist(), strict=True):
+            if last <= first:
+                continue
+            start, end = self.windows.knots[first], self.windows.knots[last]
+            columns = list(group.columns)
+            when = (
+                f"steps {start} to {end}"
+                if info.sampling_rate is None
+                else f"{start / info.sampling_rate:.3g} to {end / info.sampling_rate:.3g} s"
+            )
+            edits.append(
+                Edit(
+                    features=tuple(names[f] for f in self.space.coordinates.moved_by(columns)),
+                    start=start,
+                    end=end,
+                    kind="follow",
+                    amount=one.state.amount,
+                    columns=group.columns,
+                    text=f"{group.name} as in training series {rows[one.donor]}, {when}",
+                    row=int(rows[one.donor]),
+                    rise=self.windows.rises(first, last),
+                    course=courses[one.donor, start:end][:, columns],
+                    coordinates=self.space.coordinates,
+                )
+            )
+        return edits
 
+    def _all_edits(self, one: Found) -> list[Edit]:
+        """Return the edits of a state, and what the constraints alter after them."""
+        edits = self._follows(one)
+        if not self.constrained:
+            return edits
+        made = apply_edits(self.query, edits)
+        limited = self._limited(made[None])[0]
+        return edits + list(free_edits(made, limited, self.request.info.feature_names))
 
-ROWS = {"cpu": 6, "cuda": 6144}  # rows searched at a time: those of one query, or of many
-FIRST = (0.0, -0.6, -1.2)  # logarithm of the share of entries kept in the first rounds
-STEPS = (0.4, 0.25, 0.15)  # by which it then falls or rises, round by round
-LADDER = (-0.5, -0.35, -0.22, -0.1, 0.1, 0.25, 0.4)  # further shares tried at last, relative to the last one
-PARTS = 14  # pieces of a feature, at most
-SMOOTHED = 20  # a change is averaged over 1/20 of the series before it is cut
-MEMORY = 0.8  # weight of the earlier rounds in what a piece contributes
-MAX_WEIGHT = 5.0  # of a head that is far from convinced
-ENOUGH = 0.2  # log-odds of the target at which a head counts as convinced, at most
-FEW_HEADS = 4  # with more, one of the auxiliary heads may remain unconvinced
-SPREADS = (3, 8)  # deviations are smooth over so many parts of the series
-RATE, DECAY, INERTIA = 0.3, 0.06, 0.7  # of the deviations, per round
-# Where the explained classifier alone is to be convinced, by any change that does it: larger deviations, more rounds.
-RATE_ALONE, FURTHER = 0.5, 20 * (0.0,)
-MAX_DEVIATION = 3.0  # standard deviations: no values that no series has
-CONVINCED_RATE = 0.5  # of it where the members are convinced already
+    def edits(self, one: Found) -> list[Edit]:
+        """Return the edits of an answer in the order of who needs them: the model, families, or realism."""
+        edits = self._all_edits(one)
+        smooth = [edit for edit in edits if edit.coordinates is not None]
+        if len(smooth) == len(edits) and len(edits) > 1:
+            needs = [self._needed_by(edits, k) for k in range(len(edits))]
+            told = [replace(edit, needed_by=need) for edit, need in zip(edits, needs, strict=True)]
+            order = ("model", "families", "realism")
+            return sorted(told, key=lambda edit: min((order.index(need) for need in edit.needed_by), default=3))
+        return [replace(edit, needed_by=("model",)) for edit in edits]
 
+    def _needed_by(self, edits: Sequence[Edit], k: int) -> tuple[str, ...]:
+        """Return who needs one of the edits: who is not convinced without it."""
+        made = apply_edits(self.query, [edit for i, edit in enumerate(edits) if i != k])[None]
+        proba = self.request.classifier.outputs_unchecked(made, None)
+        needs = [] if self.request.is_reached(proba, np.zeros(1, dtype=np.int64))[0] else ["model"]
+        if not bool(self._believe(made).believed[0]):
+            needs.append("families")
+        return tuple(needs) or ("realism",)
 
-@dataclass(frozen=True, eq=False)
-class Starts:
-    """Where the search of some queries begins; several rows may belong to one query.
+    # Where nothing is found.
 
-    Attributes
-    ----------
-    x, change
-        Queries and changes to start from (rows, time, features), standardised.
-    target
-        Target classes (rows,).
-    deviates
-        Whether the values may deviate from the start (rows,); if not, only parts of it are taken.
-    most
-        Largest share of the editable entries that is kept (rows,).
-    """
+    def _nothing(self) -> Found:
+        state = State(np.zeros((len(self.groups), 2), dtype=np.int64))
+        proba = self.request.classifier.outputs_unchecked(self.query[None], None)[0]
+        return Found(state, 0, self.query.copy(), 0.0, -1.0, 0.0, proba=proba)
 
-    x: Tensor
-    change: Tensor
-    target: Tensor
-    deviates: Tensor
-    most: Tensor
+    def why_none(self, best: Found) -> str:
+        """Return why the best attempt is no answer."""
+        assert best.proba is not None
+        failed = f"no change was found that convinces {self.request.attempt_words(0, best.proba)}"
+        return self.request.why_missed(0, best.proba, failed)
 
-    def part(self, first: int, size: int) -> Starts:
-        """Return ``size`` rows from the given one on; beyond the end, the last one is repeated."""
-        rows = torch.arange(first, first + size, device=self.x.device).clamp(max=len(self.x) - 1)
-        return Starts(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
-
-
-def search_pieces(
-    ensemble: Ensemble, projection: Projection, starts: Starts, *, explained_alone: bool = False
-) -> list[Tensor]:
-    """Return candidate residuals (rows, time, features), one tensor per round and one per step of the ladder.
-
-    Parameters
-    ----------
-    ensemble
-        The classifiers to be convinced.
-    projection
-        The constraints.
-    starts
-        Queries and changes to start from.
-    explained_alone
-        Whether the explained classifier alone is to be convinced.
-    """
-    # Always as many rows at a time: sums over another number of rows differ in their last bits, which a search
-    # amplifies. So an answer does not depend on the queries that it is searched with.
-    n, size = len(starts.x), ROWS[starts.x.device.type]
-    members = _Members(ensemble, projection, explained_alone=explained_alone)
-    with threads_for(size * starts.x[0].numel()):
-        parts = [_search_rows(members, starts.part(first, size)) for first in range(0, n, size)]
-    return [torch.cat(candidates)[:n] for candidates in zip(*parts, strict=True)]
-
-
-def _search_rows(members: _Members, starts: Starts) -> tuple[Tensor, ...]:
-    """Search all rows at once; see :func:`search_pieces`."""
-    x, projection = starts.x, members.projection
-    pieces = Pieces(x, starts.change, projection)
-    rate = (RATE_ALONE if len(members.members) == 1 else RATE) * starts.deviates[:, None, None].to(x.dtype)
-    values, velocity = starts.change, torch.zeros_like(x)
-    kept, mask = x.new_zeros(len(x)), torch.ones_like(x)
-    weight, held = None, []
-    for step in (*FIRST[1:], *STEPS, *(FURTHER if members.alone else ())):
-        pause()
-        gradient, convinced, weight = members.ask(starts, mask * values, weight)
-        pieces.credit(gradient * values)
-        velocity = INERTIA * velocity + (1 - INERTIA) * _smooth_direction(gradient * mask, mask)
-        needed = torch.where(convinced, CONVINCED_RATE, torch.ones_like(kept))[:, None, None]
-        deviation = (values - starts.change + rate * needed * velocity) * (1 - DECAY)
-        deviation = deviation.clamp(-MAX_DEVIATION, MAX_DEVIATION)
-        values = starts.change + deviation
-        kept = torch.full_like(kept, step) if step < 0 else torch.where(convinced, kept - step, kept + step)
-        kept = torch.minimum(kept, starts.most.log())
-        mask = pieces.keep(kept)
-        held.append(mask * values)
-    held += [pieces.keep(torch.minimum(kept + step, starts.most.log())) * values for step in LADDER]
-    candidates: Tensor = projection(x.repeat(len(held), 1, 1), drop_negligible(torch.cat(held)))
-    return candidates.chunk(len(held))
-
-
-class _Members:
-    """The classifiers to be convinced; see :func:`search_pieces`."""
-
-    def __init__(self, ensemble: Ensemble, projection: Projection, *, explained_alone: bool) -> None:
-        self.ensemble, self.projection, self.alone = ensemble, projection, explained_alone
-        self.members = ensemble.members()[: 1 if explained_alone else None]
-        n_heads = ensemble.heads()[len(self.members) - 1].stop
-        self.levels = ensemble.levels[:n_heads].log()  # (heads, classes)
-
-    def ask(self, starts: Starts, delta: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return in which direction changes convince, whether the members are (rows,), and the weights of the heads.
-
-        A head counts the more the less it is convinced, since the least convinced family decides.
-
-        Parameters
-        ----------
-        starts, delta
-            The queries, and the changes of them (rows, time, features).
-        weight
-            Weights of the heads (heads, rows) in the round before.
-        """
-        wanted = _log_odds(self.levels[:, starts.target])  # (heads, rows)
-        change = delta.detach().requires_grad_()
-        raw = self.ensemble.to_raw(starts.x + self.projection(starts.x, change))
-        log_proba = torch.cat([member(raw) for member in self.members])
-        odds = _log_odds(target_log_proba(log_proba, starts.target))
-        now = (1 / F.softplus(odds.detach() - wanted)).clamp(max=MAX_WEIGHT)
-        now = now if weight is None else (now + weight) / 2
-        # The losses of the rows share nothing, so the gradient of their sum is each row's own.
-        (gradient,) = torch.autograd.grad((now * odds).sum(), change)
-        enough = odds >= wanted.clamp(max=ENOUGH)
-        n_left = (~enough[1:]).sum(0)
-        convinced = enough[0] & (n_left <= (1 if len(enough) > FEW_HEADS else 0))
-        return gradient, convinced, now
-
-
-def _log_odds(log_proba: Tensor) -> Tensor:
-    log_proba = log_proba.clamp(max=-1e-6)
-    return log_proba - torch.log1p(-log_proba.exp())
-
-
-def _smooth_direction(gradient: Tensor, mask: Tensor) -> Tensor:
-    """Return a gradient (rows, time, features) smoothed over time at several scales, of unit size in each row."""
-    total = torch.zeros_like(gradient)
-    for parts in SPREADS:
-        smooth = window_mean(window_mean(gradient, parts), parts) * mask
-        total = total + smooth / smooth.square().mean((1, 2), keepdim=True).sqrt().clamp(min=1e-12)
-    return total / len(SPREADS)
-
-
-class Pieces:
-    """The pieces of a change, and what each has contributed so far.
-
-    Parameters
-    ----------
-    x, change
-        Queries, and changes of them (rows, time, features), standardised.
-    projection
-        The constraints: which entries may change; features that change together only are cut alike.
-    """
-
-    def __init__(self, x: Tensor, change: Tensor, projection: Projection) -> None:
-        self.groups = projection.groups()
-        for members in self.groups:
-            first = change.index_select(2, members[:1])
-            change = change.index_copy(2, members, first.expand(-1, -1, len(members)))
-        self.piece = cut_pieces(change)  # (rows, time, features)
-        self.editable = projection.editable_entries(x).expand_as(change)
-        self.size = self._sum(self.editable.to(change.dtype)).clamp(min=1)  # (rows, pieces, features)
-        self.n_entries = self.editable.sum((1, 2))
-        self.credits = torch.zeros_like(self.size)
-
-    def credit(self, gain: Tensor) -> None:
-        """Add what the entries (rows, time, features) contribute, to first order."""
-        of_piece = self._sum(torch.where(self.editable, gain, 0.0)) / self.size
-        self.credits = MEMORY * self.credits + of_piece / of_piece.abs().mean((1, 2), keepdim=True).clamp(min=1e-12)
-
-    def keep(self, log_share: Tensor) -> Tensor:
-        """Return masks (rows, time, features) of the best pieces, with shares (rows,) of the editable entries."""
-        score = self.credits.gather(1, self.piece)
-        for members in self.groups:
-            shared = score.index_select(2, members).mean(2, keepdim=True)
-            score = score.index_copy(2, members, shared.expand(-1, -1, len(members)))
-        score = torch.where(self.editable, score, -torch.inf).flatten(1)
-        order = score.argsort(dim=1, descending=True, stable=True)
-        n = (log_share.exp() * self.n_entries + 1e-3).floor()
-        kept = (torch.arange(score.shape[1], device=score.device) < n[:, None]).to(log_share.dtype)
-        return torch.zeros_like(score).scatter_(1, order, kept).reshape(self.piece.shape)
-
-    def _sum(self, values: Tensor) -> Tensor:
-        """Return sums over each piece (rows, pieces, features)."""
-        B, T, n_features = values.shape
-        return values.new_zeros(B, min(PARTS, T), n_features).scatter_add_(1, self.piece, values)
-
-
-def cut_pieces(change: Tensor) -> Tensor:
-    """Return the piece that every entry of changes (rows, time, features) belongs to, counted in each feature.
-
-    Pieces end where the change, smoothed a little, crosses zero; none is shorter than a fourteenth of the series.
-
-    >>> change = torch.tensor([1.0, 2, 1, -1, -2, -1, 1, 1]).reshape(1, 8, 1)
-    >>> cut_pieces(change).flatten().tolist()
-    [0, 0, 0, 1, 1, 1, 2, 2]
-    """
-    T = change.shape[1]
-    shortest = max(2, -(-T // PARTS))
-    smooth = window_mean(change, SMOOTHED)
-    crosses = (smooth[:, 1:] > 0) != (smooth[:, :-1] > 0)
-    piece = torch.zeros(change.shape, dtype=torch.int64, device=change.device)
-    last = torch.zeros_like(piece[:, 0])
-    for t in range(shortest, T - shortest + 1):
-        starts = crosses[:, t - 1] & (t - last >= shortest)
-        last = torch.where(starts, t, last)
-        piece[:, t] = starts
-    return piece.cumsum(1).clamp(max=PARTS - 1)
+    def why_fewer(self, n: int) -> str:
+        """Return why there are not more answers than ``n``."""
+        if not n:
+            return "not even one answer was found; the first has the best attempt"
+        return "only 1 answer was found" if n == 1 else f"only {n} different answers were found"

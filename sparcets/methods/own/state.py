@@ -23,12 +23,13 @@ from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.evidence import PlausibilityReference
-from sparcets.methods.own.candidates import Prototypes
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.grid import LongSeries
 from sparcets.methods.own.model import FittedModel, NumberModel, build_generator
 from sparcets.methods.own.operating_point import RESIDUAL_SCALES, OperatingPoint, log_weight_grid
+from sparcets.methods.own.prototypes import Prototypes
+from sparcets.methods.own.space import EditSpace
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor
@@ -61,8 +62,8 @@ def record_to_arrays(record: Any) -> Arrays:
     """Return the arrays and numbers of a dataclass by name, those of one within it by path; None is left out.
 
     >>> from sparcets.core.series import Series
-    >>> arrays = record_to_arrays(Prototypes(Series(np.ones((1, 1, 1))), np.zeros(1)))
-    >>> {name: array.tolist() for name, array in arrays.items()}
+    >>> one = Prototypes(Series(np.ones((1, 1, 1))), np.zeros(1), np.zeros(1))
+    >>> {name: array.tolist() for name, array in record_to_arrays(one).items()}
     {'series/values': [[[1.0]]], 'classes': [0.0]}
     """
     arrays: Arrays = {}
@@ -104,6 +105,7 @@ def model_to_arrays(
         "counts": [len(surrogate), len(members.networks), len(members.families)],
         "points": [[p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed] for p in points],
         "silent": list(silent),
+        "space": model.space.to_dict(),
     }
     arrays = with_prefix("prototypes", record_to_arrays(model.prototypes))
     arrays |= with_prefix("reference", model.reference.to_arrays())
@@ -142,7 +144,7 @@ def model_from_arrays(
     common: dict[str, Any] = {
         "prototypes": record_from_arrays(Prototypes, part_of(arrays, "prototypes")),
         "reference": PlausibilityReference.from_arrays(part_of(arrays, "reference"), info),
-        "starts": config.starts,
+        "space": EditSpace.from_dict(header["space"]),
         "long": long,
     }
     double = bool(header["double"])

@@ -1,0 +1,89 @@
+"""Prototypes: real training series of each class, whose courses answers may follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sparcets.core.arrays import IntArray
+from sparcets.core.seeding import generator
+from sparcets.core.series import Series
+from sparcets.methods.own.ensemble import standardised
+from sparcets.methods.request import FitJob
+from sparcets.models.base import Classifier
+
+PER_CLASS = 200  # prototypes kept per class, at least
+MAX_ENTRIES = 2**23  # of all prototypes together: the more there are, the nearer is the nearest
+NEAREST = 6  # prototypes of a number that there are at least, if training series have any
+PROTOTYPE_SEED = "guides"  # name in the seeds; an older word, kept so that the same seed gives the same prototypes
+
+
+@dataclass(frozen=True, eq=False)
+class Prototypes:
+    """Training series that are labelled and predicted as their class.
+
+    Attributes
+    ----------
+    series, classes
+        Series, standardised and without gaps, and their classes (n,).
+    rows
+        Which training series they are (n,).
+    """
+
+    series: Series
+    classes: IntArray
+    rows: IntArray
+
+    @classmethod
+    def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
+        """Return some series of each class, at random."""
+        rng = generator(seed, PROTOTYPE_SEED)
+        right = rng.permutation(np.flatnonzero(classifier.predict_unchecked(job.X, job.lengths) == job.y))
+        K = job.info.n_classes
+        kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
+        rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
+        return cls(standardised(job.series[rows], job.info.scaler, gaps=classifier.takes_gaps), job.y[rows], rows)
+
+    def at_length(self, n_steps: int) -> Prototypes:
+        """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.
+
+        A series of the same class that is slower or faster is a series of the class still, from beginning to end.
+        """
+        if (self.series.steps == n_steps).all():
+            return self
+        return Prototypes(Series(self.series.resampled(n_steps)), self.classes, self.rows)
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def nearest(self, x: Tensor, target: IntArray, n: int) -> IntArray:
+        """Return the rows of the ``n`` nearest prototypes of each query's target (batch, n); -1 if there are no more.
+
+        Parameters
+        ----------
+        x, target
+            Standardised queries (batch, time, features) and target classes (batch,).
+        n
+            How many.
+        """
+        rows = np.full((len(x), n), -1, dtype=np.int64)
+        series = x.reshape(len(x), -1)
+        for k in np.unique(target):
+            of_class = np.flatnonzero(self.classes == k)
+            queries = np.flatnonzero(target == k)
+            if not len(of_class):
+                continue
+            prototypes = torch.as_tensor(self.series.values[of_class], device=x.device).reshape(len(of_class), -1)
+            # By differences: by products, the last bits and with them the order of equal ones depend on the number of
+            # queries.
+            distance = torch.cdist(
+                series[torch.as_tensor(queries, device=x.device)].double(),
+                prototypes.double(),
+                compute_mode="donot_use_mm_for_euclid_dist",
+            )
+            order = distance.argsort(dim=1, stable=True)[:, :n].cpu().numpy()
+            rows[queries[:, None], np.arange(order.shape[1])[None]] = of_class[order]
+        return rows

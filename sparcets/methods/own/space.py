@@ -1,0 +1,182 @@
+"""What edits act on: the coordinates of the data, and the groups of them that move together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sparcets.core.arrays import BoolArray, FloatArray
+from sparcets.core.coordinates import Coordinates
+from sparcets.core.laws import Law, find_laws
+from sparcets.core.seeding import generator
+from sparcets.methods.request import FitJob
+from sparcets.motion.skeleton import body_part, split_axis
+
+MOST_GROUPS = 8
+TOGETHER = 0.5  # mean correlation from which on features are of one group
+PAIRS = 3000  # of series of different classes whose differences are compared
+MOST_STEPS = 100_000
+NAMED = 3  # features that a name lists
+
+
+class Group(NamedTuple):
+    """Coordinates that are edited together.
+
+    Attributes
+    ----------
+    name
+        Such as ``both arms``, or ``f1, f2 and f5``.
+    columns
+        The coordinates.
+    """
+
+    name: str
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class EditSpace:
+    """Coordinates, their groups, and the laws that hold in all training series."""
+
+    coordinates: Coordinates
+    groups: tuple[Group, ...]
+    laws: tuple[Law, ...] = ()
+
+    @classmethod
+    def fit(cls, job: FitJob, *, seed: int, without_laws: Sequence[str] = ()) -> EditSpace:
+        """Find laws and groups in the training series of a fit."""
+        series = job.series
+        laws, coordinates = find_laws(
+            series,
+            job.info.feature_names,
+            units=job.info.units,
+            tolerance=job.constraints.tolerance,
+            seed=seed,
+            without=without_laws,
+        )
+        mutable = job.constraints.mutable
+        coordinates = coordinates.within(mutable)
+        labels = job.y if job.numbers is None else None
+        found = find_groups(series.values, labels, coordinates, mutable, job.info.feature_names, seed)
+        return cls(coordinates, found, laws)
+
+    def within(self, mutable: BoolArray) -> EditSpace:
+        """Return the space where fewer features (features,) may change."""
+        coordinates = self.coordinates.within(mutable)
+        kept = [Group(g.name, tuple(c for c in g.columns if mutable[c])) for g in self.groups]
+        return EditSpace(coordinates, tuple(g for g in kept if g.columns), self.laws)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {
+            "coordinates": self.coordinates.to_dict(),
+            "groups": [[group.name, list(group.columns)] for group in self.groups],
+            "laws": [[law.kind, list(law.features), law.text, law.name] for law in self.laws],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> EditSpace:
+        """Build from :meth:`to_dict`'s output."""
+        laws = (Law(kind=k, features=tuple(f), text=t, name=n) for k, f, t, n in data["laws"])
+        groups = tuple(Group(str(name), tuple(int(c) for c in columns)) for name, columns in data["groups"])
+        return cls(Coordinates.from_dict(data["coordinates"]), groups, tuple(laws))
+
+
+def find_groups(
+    values: FloatArray,
+    labels: Any,
+    coordinates: Coordinates,
+    mutable: BoolArray,
+    names: Sequence[str],
+    seed: int,
+) -> tuple[Group, ...]:
+    """Return groups of coordinates whose differences between series of different classes go together.
+
+    The ends of a limb, and what depends on one another, are never apart.
+
+    Parameters
+    ----------
+    values, labels
+        Training series (batch, time, features), and their classes (batch,); None where they have numbers.
+    coordinates
+        The map that edits act through.
+    mutable
+        Which features may change (features,).
+    names
+        Of the features.
+    seed
+        Of the pairs of series.
+    """
+    units = _units(coordinates, mutable)
+    if not units:
+        return ()
+    alike = _likeness(coordinates.of(values), labels, units, generator(seed, "groups"))
+    numbers = _cluster(1.0 - alike)
+    groups = []
+    for number in np.unique(numbers):
+        columns = tuple(sorted(c for i in np.flatnonzero(numbers == number).tolist() for c in units[i]))
+        groups.append(Group(name_of([names[c] for c in columns]), columns))
+    return tuple(sorted(groups, key=lambda group: group.columns))
+
+
+def _units(coordinates: Coordinates, mutable: BoolArray) -> list[tuple[int, ...]]:
+    """Return what is never apart: the coordinates of the end of a limb, and single ones that follow no others."""
+    ends = [limb.end for limb in coordinates.limbs]
+    taken = {feature for end in ends for feature in end} | set(coordinates.dependent)
+    return [*ends, *((f,) for f in np.flatnonzero(mutable).tolist() if f not in taken)]
+
+
+def _likeness(
+    values: FloatArray, labels: Any, units: Sequence[tuple[int, ...]], rng: np.random.Generator
+) -> FloatArray:
+    """Return the absolute correlation of differences between units (units, units)."""
+    one, other = rng.integers(0, len(values), (2, PAIRS))
+    apart = one != other if labels is None else labels[one] != labels[other]
+    apart = apart if apart.any() else one != other
+    difference = (values[one[apart]] - values[other[apart]]).reshape(-1, values.shape[2])
+    if len(difference) > MOST_STEPS:
+        difference = difference[rng.choice(len(difference), MOST_STEPS, replace=False)]
+    difference = np.nan_to_num(difference - np.nanmean(difference, 0))
+    spread = np.sqrt((difference**2).mean(0))
+    scaled = difference / np.where(spread > 0, spread, 1.0)
+    correlation = np.abs(scaled.T @ scaled / max(len(scaled), 1))
+    alike = np.eye(len(units))
+    for i, mine in enumerate(units):
+        for k, others in enumerate(units[:i]):
+            block = correlation[np.ix_(mine, others)]
+            alike[i, k] = alike[k, i] = (block.max(0).mean() + block.max(1).mean()) / 2
+    return alike
+
+
+def _cluster(distance: FloatArray) -> Any:
+    """Return the number of the cluster of each unit, by average linkage."""
+    if len(distance) == 1:
+        return np.zeros(1, dtype=np.int64)
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    tree = linkage(np.clip(distance, 0.0, None)[np.triu_indices(len(distance), 1)], "average")
+    numbers = fcluster(tree, TOGETHER, "distance")
+    return numbers if numbers.max() <= MOST_GROUPS else fcluster(tree, MOST_GROUPS, "maxclust")
+
+
+def name_of(features: Sequence[str]) -> str:
+    """Return a name for features that move together.
+
+    >>> name_of(["LeftWrist_x", "LeftElbow_x", "RightHand_y"]), name_of(["acc_x", "acc_z"]), name_of(["f1", "f2"])
+    ('both arms', 'acc_x and acc_z', 'f1 and f2')
+    """
+    parts = [body_part(name) for name in features]
+    limbs, sides = {part.limb for part in parts}, {part.side for part in parts}
+    if len(limbs) == 1 and "" not in limbs and len(features) > 1:
+        limb = limbs.pop()
+        return f"both {limb}s" if len(sides) == 2 else f"the {' '.join(filter(None, (*sides, limb)))}"
+    points = list(dict.fromkeys(split_axis(name)[0] for name in features))
+    told = list(features) if len(features) <= NAMED else points
+    if len(told) == 1:
+        return told[0]
+    if len(told) <= NAMED:
+        return f"{', '.join(told[:-1])} and {told[-1]}"
+    return f"{', '.join(told[:NAMED])} and {len(told) - NAMED} more"
