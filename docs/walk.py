@@ -94,10 +94,6 @@ def exceeded(paths: dict[tuple[str, str], list[str]]) -> list[str]:
         if back > RETURNS:
             lines.append(f"{call} returns {back} times, at most {RETURNS}")
     return lines
-    lines = [
-        f"{'.'.join(key)} crosses {n} files, at most {BARS[key]}" for key, n in files.items() if n > BARS.get(key, n)
-    ]
-    return lines + [f"{'.'.join(key)} returns {n} times, at most {RETURNS}" for key, n in back.items() if n > RETURNS]
 
 
 def main() -> None:
