@@ -275,7 +275,7 @@ class NumberModel:
         distance = beyond.max((0, 2))
         few = min(NEAREST, len(distance))
         rows = np.flatnonzero(distance <= np.partition(distance, few - 1)[few - 1])
-        return Prototypes(prototypes.series[rows], np.full(len(rows), WITHIN, dtype=np.int64), prototypes.rows[rows])
+        return prototypes.select(rows, np.full(len(rows), WITHIN, dtype=np.int64))
 
     def _levels(self, goal: Goal, standard: Goal) -> torch.Tensor:
         """Return the median probability that each head gives to real series within a goal (heads, 2), bounded."""
@@ -364,9 +364,8 @@ def real_series(job: FitJob, regressor: Regressor, seed: int) -> dict[str, Any]:
     rows = np.sort(generator(seed, "prototypes of numbers").permutation(len(job))[:kept])
     order = np.argsort(job.numbers[:, 0], kind="stable")
     references = order[np.unique(np.linspace(0, len(order) - 1, REFERENCES).round().astype(np.int64))]
-    series = standardised(job.series[rows], job.info.scaler, gaps=regressor.takes_gaps)
     return {
-        "prototypes": Prototypes(series, np.zeros(len(rows), dtype=np.int64), rows),
+        "prototypes": Prototypes(job.series[rows], np.zeros(len(rows), dtype=np.int64), rows, job.info.scaler),
         "prototype_numbers": both[:, rows],
         "reference": PlausibilityReference.fit(job.series, job.y, job.info, rows=references),
         "reference_numbers": both[:, references],

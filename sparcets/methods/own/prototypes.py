@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import IntArray
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.info import Scaler
 from sparcets.core.seeding import generator
 from sparcets.core.series import Series
 from sparcets.methods.own.ensemble import standardised
@@ -28,14 +30,17 @@ class Prototypes:
     Attributes
     ----------
     series, classes
-        Series, standardised and without gaps, and their classes (n,).
+        Series in the data's own units, and their classes (n,).
     rows
         Which training series they are (n,).
+    scaler
+        To standardised units, in which distances are taken.
     """
 
     series: Series
     classes: IntArray
     rows: IntArray
+    scaler: Scaler
 
     @classmethod
     def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
@@ -45,7 +50,17 @@ class Prototypes:
         K = job.info.n_classes
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))
-        return cls(standardised(job.series[rows], job.info.scaler, gaps=classifier.takes_gaps), job.y[rows], rows)
+        return cls(job.series[rows], job.y[rows], rows, job.info.scaler)
+
+    @cached_property
+    def standardised(self) -> FloatArray:
+        """The series in standardised units, without gaps (n, time, features)."""
+        return standardised(self.series, self.scaler, gaps=True).values
+
+    def select(self, rows: IntArray, classes: IntArray | None = None) -> Prototypes:
+        """Return some of the prototypes, with other classes if these are given."""
+        own = self.classes[rows] if classes is None else classes
+        return Prototypes(self.series[rows], own, self.rows[rows], self.scaler)
 
     def at_length(self, n_steps: int) -> Prototypes:
         """Return the prototypes for queries of ``n_steps`` steps, each resampled to that length.
@@ -54,7 +69,7 @@ class Prototypes:
         """
         if (self.series.steps == n_steps).all():
             return self
-        return Prototypes(Series(self.series.resampled(n_steps)), self.classes, self.rows)
+        return replace(self, series=Series(self.series.resampled(n_steps)))
 
     def __len__(self) -> int:
         return len(self.series)
@@ -76,7 +91,7 @@ class Prototypes:
             queries = np.flatnonzero(target == k)
             if not len(of_class):
                 continue
-            prototypes = torch.as_tensor(self.series.values[of_class], device=x.device).reshape(len(of_class), -1)
+            prototypes = torch.as_tensor(self.standardised[of_class], device=x.device).reshape(len(of_class), -1)
             # By differences: by products, the last bits and with them the order of equal ones depend on the number of
             # queries.
             distance = torch.cdist(

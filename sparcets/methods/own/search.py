@@ -18,7 +18,7 @@ import torch
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.core.edits import Edit, EditLists, apply_edits, fade, free_edits
 from sparcets.core.evidence import compare_shape
-from sparcets.methods.own.ensemble import Belief, Ensemble
+from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.request import Answers, Request, pause
@@ -214,10 +214,10 @@ class QuerySearch:
     @cached_property
     def donors(self) -> tuple[IntArray, FloatArray]:
         """Rows of the nearest real series of the target, and their coordinates (donors, time, features)."""
-        x = torch.as_tensor(self.request.info.scaler.transform(self.request.series.filled(otherwise=0.0).values))
-        found = self.prototypes.nearest(x.float(), np.array([self.target]), sum(DONORS))[0]
+        own = standardised(self.request.series, self.prototypes.scaler, gaps=True).values
+        found = self.prototypes.nearest(torch.as_tensor(own), np.array([self.target]), sum(DONORS))[0]
         found = found[found >= 0]
-        series = self.request.info.scaler.inverse(self.prototypes.series.values[found].astype(np.float64))
+        series = self.prototypes.series.values[found]
         return self.prototypes.rows[found], self.space.coordinates.of(series)
 
     def make(self, states: Sequence[State], donors: Sequence[int]) -> FloatArray:

@@ -62,9 +62,9 @@ def record_to_arrays(record: Any) -> Arrays:
     """Return the arrays and numbers of a dataclass by name, those of one within it by path; None is left out.
 
     >>> from sparcets.core.series import Series
-    >>> one = Prototypes(Series(np.ones((1, 1, 1))), np.zeros(1), np.zeros(1))
+    >>> one = Series(np.ones((1, 1, 1)), np.ones(1))
     >>> {name: array.tolist() for name, array in record_to_arrays(one).items()}
-    {'series/values': [[[1.0]]], 'classes': [0.0]}
+    {'values': [[[1.0]]], 'lengths': [1.0]}
     """
     arrays: Arrays = {}
     for field in fields(record):
