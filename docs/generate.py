@@ -158,21 +158,6 @@ def sizes_table() -> str:
     return of_commits((*columns, "valid", "believed", "changed"), cells, rows)
 
 
-def like_real_table() -> str:
-    rows = stored("like_real.jsonl")
-    counts = ("believed", "doubtful", "trick")
-    cells = [
-        (
-            *(row["set"], str(row["seed"]), row["limits"], f"{row['valid']:.2f}"),
-            *(str(row[verdict]) for verdict in counts),
-            *(percent(row["changed"]), f"{row['transfer']:.2f}"),
-        )
-        for row in rows
-    ]
-    columns = ("data set", "seed", "limits", "valid", *counts, "changed", "judges that agree")
-    return of_commits(columns, cells, rows)
-
-
 def studio_table() -> str:
     rows = stored("studio.jsonl")
     parts = {
@@ -211,32 +196,6 @@ def serve_table() -> str:
     ]
     columns += ("computing, ms", "memory, MiB", "stop, s", "workers", "load before")
     return of_commits(columns, cells, rows)
-
-
-def operations_text() -> str:
-    """Return how many planted operations are named right, and how many random changes are named, in words."""
-    rows = stored("operations.jsonl")
-
-    def counts(missing: float, *, planted: bool, of: str) -> tuple[int, int]:
-        some = [row for row in rows if row["missing"] == missing and ("right" in row) == planted]
-        return sum(row[of] for row in some), sum(row["n"] for row in some)
-
-    said = []
-    for missing in (0.0, 0.05):
-        (right, n), (named, others) = (
-            counts(missing, planted=True, of="right"),
-            counts(missing, planted=False, of="named"),
-        )
-        said.append(
-            f"{right:,} of {n:,} get the right name ({100 * right / n:.1f} %), and {named} of {others:,} random "
-            "changes get one"
-        )
-    return (
-        "`benchmarks/operations.py` plants operations of every kind and of three sizes, with noise of up to a tenth of "
-        "the change's energy, in one feature, a joint, an arm and both arms, and also random changes, which are no "
-        f"operation: {said[0]}. With a twentieth of the values missing, {said[1]} (commit {commits(rows)}). A random "
-        "change of one feature can look like an operation, though."
-    )
 
 
 def report_line() -> str:
@@ -335,9 +294,7 @@ if __name__ == "__main__":
     for name, mark, text in (
         ("regression", "regression", regression_table()),
         ("configuration", "quick", quick_table()),
-        ("reading", "like_real", like_real_table()),
         ("reading", "report", report_line()),
-        ("reading", "operations", operations_text()),
         ("studio", "studio", studio_table()),
         ("scale", "scale", scale_tables()),
         ("serving", "serve", serve_table()),

@@ -16,7 +16,6 @@ SETTINGS = {
     "comparison.md": {"0.005"},
     "limits.md": {"1.00"},
 }
-LIMITS = ("none", "like real series")  # of the rows of like_real.jsonl
 
 
 def lines(name: str) -> list[dict]:
@@ -44,12 +43,6 @@ def mean(dataset: str, target: str, label: str, measure: str, places: int = 2) -
 def gradient(form: str, measure: str) -> str:
     values = [row[measure] for row in lines("sparsity_gradient.jsonl") if row["form"] == form]
     return f"{fmean(values):.2f}"
-
-
-def like_real(name: str, limits: str, measure: str) -> str:
-    """Return a count of answers, or a share in percent, with and without limits of real series."""
-    (row,) = [row for row in lines("like_real.jsonl") if (row["set"], row["limits"]) == (name, limits)]
-    return str(row[measure]) if measure == "believed" else f"{100 * row[measure]:.0f}"
 
 
 def perfect(measure: str) -> str:
@@ -92,17 +85,6 @@ def quotes() -> list[tuple[str, str, list[str]]]:
             "limits.md",
             "the answers of SPARCE a transfer of {}, the generating process confirms {} of them",
             [mean("moving_box", "1", "SPARCE", "transfer"), mean("moving_box", "1", "SPARCE", "oracle")],
-        ),
-        (
-            "limits.md",
-            "Of {} answers each on ui_prmd and simulated catching, {} and {} were believed; asked for answers within "
-            "what real series show, {} and {} were, and more entries changed ({} % instead of {} %, {} % instead of "
-            "{} %)",
-            [
-                str(lines("like_real.jsonl")[0]["queries"]),
-                *(like_real(name, limits, "believed") for limits in LIMITS for name in ("ui_prmd", "catching")),
-                *(like_real(name, limits, "changed") for name in ("ui_prmd", "catching") for limits in LIMITS[::-1]),
-            ],
         ),
         (
             "limits.md",

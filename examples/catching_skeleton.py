@@ -23,8 +23,8 @@ predicted = clf.predict(ds.X_test)
 print(f"{(predicted == ds.y_test).mean():.0%} of the test trials are recognised.")
 
 # %% [markdown]
-# The features are named `LeftElbow_x`, `LeftElbow_y` and so on, so the package knows the limbs. `sp.like_real` asks for
-# answers within what the training trials show: arms keep their length, and nothing moves faster or further than in a
+# The features are named `LeftElbow_x`, `LeftElbow_y` and so on, so the package knows the limbs. Answers stay
+# within what the training trials show: arms keep their length, and nothing moves faster or further than in a
 # real trial. The ball (`Center`) may not change; the data set says so itself, in `ds.mutable`.
 
 # %%
@@ -33,7 +33,7 @@ ex = sp.Explainer(clf, settings).fit(ds)
 
 autism = ds.class_names.index("Autism")
 trials = ds.X_test[(predicted == autism) & (ds.y_test == autism)][:6]
-e = ex.explain(trials, target="Control", constraints=sp.like_real(ex.info_))
+e = ex.explain(trials, target="Control")
 print(e)
 
 # %% [markdown]

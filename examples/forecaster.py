@@ -52,7 +52,7 @@ settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(famili
 ex = sp.Explainer(reg, settings).fit(ds)
 forecast = reg.predict(ds.X_test)[:, 2]
 cold = ds.X_test[np.argsort(forecast)[-5:]]
-limits = sp.like_real(ex.info_, sp.Constraints(immutable=["load"], direction={"temperature": "up"}))
+limits = sp.Constraints(immutable=["load"], direction={"temperature": "up"})
 e = ex.explain(cold, target=sp.Change(-3, output="load in 3 h"), constraints=limits)
 print(e)
 shown = int((e.verdict == "believed").argmax())  # the first that is believed

@@ -54,7 +54,7 @@ print(f"{(clf.predict(ds.X_test) == ds.y_test).mean():.0%} of the test series ar
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",))
 ex = sp.Explainer(clf, settings).fit(ds)
 queries = ds.X_test[clf.predict(ds.X_test) == 1][:4]
-limits = sp.like_real(ex.info_, sp.Constraints(immutable=["pressure"]))
+limits = sp.Constraints(immutable=["pressure"])
 e = ex.explain(queries, target="sound", constraints=limits, confidence=0.7)
 print(e)
 shown = int((e.verdict == "believed").argmax())  # the first that is believed

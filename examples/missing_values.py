@@ -42,7 +42,7 @@ print(f"{(predicted == ds.y_test).mean():.0%} of the test patients are recognise
 # %%
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",))
 ex = sp.Explainer(clf, settings).fit(ds)
-e = ex.explain(ds.X_test[predicted == 1][:5], target="stable", constraints=sp.like_real(ex.info_))
+e = ex.explain(ds.X_test[predicted == 1][:5], target="stable")
 print(e)
 shown = int((e.verdict == "believed").argmax())  # the first that is believed
 print(e.text(shown))

@@ -48,7 +48,7 @@ print(f"The model is wrong by {error:.2f} m/s on average.")
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",))
 ex = sp.Explainer(reg, settings).fit(ds)
 slow = ds.X_test[reg.predict(ds.X_test).ravel() < 1.0][:5]
-e = ex.explain(slow, target=sp.AtLeast(1.2), constraints=sp.like_real(ex.info_))
+e = ex.explain(slow, target=sp.AtLeast(1.2))
 print(e)
 for before, after, verdict in zip(e.prediction_before[:, 0], e.prediction[:, 0], e.verdict, strict=True):
     print(f"{before:.2f} -> {after:.2f} m/s  {verdict}")

@@ -70,7 +70,7 @@ figure.savefig("ten_thousand.png", dpi=120)
 #
 # It shows what the model needs in general: the pattern that no single answer tells, and how many answers are believed.
 # Most are doubtful here: to raise one feature is enough for all the models, but in a real event three of them rise, the
-# first one less. Where this matters, `sp.like_real` and `groups` among the constraints ask for more.
+# first one less. Where this matters, `groups` among the constraints ask for more.
 #
 # Do not conclude that an entry that rarely changes is unimportant. Answers are sparse, so of two features that say the
 # same, only one has to change; which one may differ from series to series.

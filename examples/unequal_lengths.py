@@ -44,7 +44,7 @@ print(f"{(predicted == ds.y_test).mean():.0%} of the test breaths are recognised
 # %%
 settings = sp.ExplainerConfig.quick()  # in the tests: sp.ExplainerConfig(families=("intervals",))
 ex = sp.Explainer(clf, settings).fit(ds)
-limits = sp.like_real(ex.info_, sp.Constraints(groups={"breath": ["flow", "chest"]}))
+limits = sp.Constraints(groups={"breath": ["flow", "chest"]})
 e = ex.explain(ds, target="free", constraints=limits)
 print(e)
 

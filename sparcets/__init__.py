@@ -49,7 +49,6 @@ _WHERE = {
     "evaluate": "sparcets.evaluation.evaluate",
     "explain_parquet": "sparcets.methods.archive",
     "find_judges": "sparcets.evaluation.judges",
-    "like_real": "sparcets.motion.limbs",
     "load": "sparcets.methods.folder",
     "load_classifier": "sparcets.models.network",
     "load_dataset": "sparcets.data.load",
@@ -93,7 +92,6 @@ __all__ = [
     "evaluate",
     "explain_parquet",
     "find_judges",
-    "like_real",
     "load",
     "load_classifier",
     "load_dataset",
@@ -134,7 +132,6 @@ if TYPE_CHECKING:
     from sparcets.methods.own.explainer import Explainer
     from sparcets.models.network import TorchClassifier, load_classifier
     from sparcets.models.wrap import wrap
-    from sparcets.motion.limbs import like_real
     from sparcets.training.losses import LossTerm
 
 

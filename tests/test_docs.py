@@ -172,8 +172,6 @@ def test_other_commands_in_the_docs_exist() -> None:
         ("methods.md", "sizes", "sizes_table"),
         ("regression.md", "regression", "regression_table"),
         ("configuration.md", "quick", "quick_table"),
-        ("reading.md", "like_real", "like_real_table"),
-        ("reading.md", "operations", "operations_text"),
         ("reading.md", "report", "report_line"),
         ("serving.md", "serve", "serve_table"),
         ("studio.md", "studio", "studio_table"),

@@ -183,7 +183,6 @@ def test_evaluate(odd: Any) -> None:
         tried(sp.evaluate, answers, **{**call, name: odd})
     tried(lambda: answers[odd])
     tried(answers.text, odd)
-    tried(sp.like_real, odd)
     tried(sp.compare, odd, odd)
 
 

@@ -31,7 +31,6 @@ def demo(
     from sparcets.io.files import atomic_path
     from sparcets.methods.own.explainer import Explainer
     from sparcets.models.network import TorchClassifier
-    from sparcets.motion.limbs import like_real
     from sparcets.show.report import write_report
 
     _check_is_demo(out)
@@ -53,8 +52,7 @@ def demo(
     series = np.concatenate([rows[: N_TRIALS // len(patients)] for rows in patients])
     explainer = Explainer(classifier, ExplainerConfig(seed=seed, device=device)).fit(data)
     echo("3. explainer   sparcets, one fit for every target class")
-    # Arms keep their length, and nothing moves faster than in the recordings.
-    answer = explainer.explain(data.X_test[series], "Control", constraints=like_real(explainer.info_))
+    answer = explainer.explain(data.X_test[series], "Control")
     echo(f"4. explanation {answer!r}\n")
     if not json:
         print_answers(answer, series)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,6 +164,9 @@ def explain(
         float | None, typer.Option(help="Change at most this share of the entries that may change.")
     ] = None,
     n: Annotated[int, typer.Option("-n", help="Answers per query.")] = 1,
+    edits: Annotated[
+        int | None, typer.Option(help="Largest number of edits of an answer; for the method sparcets.", min=1)
+    ] = None,
     curve: Annotated[
         bool, typer.Option("--curve", help="Also measure how few changes are enough; only for sparcets.")
     ] = False,
@@ -195,10 +198,6 @@ def explain(
     fixed_sum: Annotated[
         options.Many, typer.Option(help="Features whose sum stays as it is, as FEATURE,FEATURE,…; may be repeated.")
     ] = None,
-    realistic: Annotated[
-        bool,
-        typer.Option("--like-real", help="Keep values, steps and lengths of limbs as they are in the training series."),
-    ] = False,
     workers: options.Workers = None,
     engine: options.Engine = "local",
     address: options.Address = None,
@@ -212,7 +211,6 @@ def explain(
     """
     from sparcets.io.files import check_folder, file_to_write
     from sparcets.methods.fit_folder import load_fit
-    from sparcets.motion.limbs import like_real
 
     asked = options.Options(**locals())
     constraints = options.parse_constraints(asked)
@@ -228,10 +226,11 @@ def explain(
     assert info is not None  # of every explainer that was loaded
     question = {
         "target": options.parse_target(asked, info),
-        "constraints": like_real(info, constraints) if realistic else constraints,
+        "constraints": constraints,
         "sparsity": sparsity,
         "n": n,
         "confidence": confidence,
+        "edits": edits,
     }
     if queries is not None:
         explain_files(asked, question)
@@ -247,8 +246,6 @@ def explain(
         return
     print_answers(answer, series)
     _describe_answers(answer, series)
-    if not realistic and _leave_the_real(answer):
-        typer.echo("\nsome are doubtful because values or steps are unlike real ones; --like-real avoids that")
     said = [] if out is None else [f"saved to {out}"]
     if plots is not None:
         said.append(f"pictures in {plots}" if pictures else "no pictures: no answer changes anything")
@@ -303,15 +300,6 @@ def _describe_answers(answer: Explanation, series: IntArray) -> None:
         typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
 
 
-def _leave_the_real(answer: Explanation) -> bool:
-    """Return whether a doubtful answer has values, steps or limbs that no real series has."""
-    from sparcets.core.evidence import MAX_STRETCH
-
-    looks = answer.plausibility
-    unlike = (looks["outside"] > 0) | (looks["jumps"] > 0) | (looks["stretch"] > MAX_STRETCH)
-    return bool((unlike & (answer.verdict == "doubtful")).any())
-
-
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
     from sparcets.core.evidence import VERDICTS
@@ -330,15 +318,16 @@ def print_answers(answer: Explanation, series: Any) -> None:
             answer.status[i],
             answer.predictions.say_after(i),
             percent(float(answer.share_changed[i])),
+            len(answer.edits(i)),
         )
         for i in range(len(answer))
     ]
-    options.print_table(
-        ["series", *known, "verdict", "predicted", "target", "status", answer.predictions.head, "changed"], lines
-    )
+    heads = ["series", *known, "verdict", "predicted", "target", "status", answer.predictions.head, "changed", "edits"]
+    options.print_table(heads, lines)
 
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
+    from sparcets.show.edit_text import as_dict
     from sparcets.show.verdict import conclude
 
     return {
@@ -355,7 +344,7 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
         **answer.predictions.as_dict(i),
         "share_changed": float(answer.share_changed[i]),
         "reason": str(answer.reason[i]),
-        "operations": [asdict(operation) for operation in answer.operations(i)],
+        "edits": [as_dict(edit) for edit in answer.edits(i)],
         "text": answer.text(i),
     }
 

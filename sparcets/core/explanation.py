@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sparcets.evaluation.scores import Scores
-    from sparcets.show.operations import Operation
 
 
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
@@ -364,12 +363,6 @@ class Explanation:
         if one.edit_lists is None:
             return free_edits(one.query[0], one.counterfactual[0], self.feature_names)
         return list(one.edit_lists.lists[0])
-
-    def operations(self, i: int = 0) -> list[Operation]:
-        """Return what answer ``i`` does as people say it: earlier, larger, smoother, …; see ``docs/reading.md``."""
-        from sparcets.show.operations import operations_of
-
-        return operations_of(self[i])
 
     def plot(self, i: int = 0) -> Figure:
         """Plot query and counterfactual of answer ``i``; needs ``sparcets[plots]``."""

@@ -50,7 +50,7 @@ class ParquetQuestion:
     device, seed
         Device of the networks; seed of the searches, or None for that of the fit.
     arguments
-        Of ``explain``: ``target``, ``constraints``, ``sparsity``, ``n``, ``confidence``.
+        Of ``explain``: ``target``, ``constraints``, ``sparsity``, ``n``, ``confidence``, ``edits``.
     out
         Folder of the answers.
     digest
@@ -247,6 +247,7 @@ def explain_parquet(
     sparsity: float | None = None,
     n: int = 1,
     confidence: float | None = None,
+    edits: int | None = None,
     id_column: str | None = None,
     time_column: str | None = None,
     own_model: str | None = None,
@@ -271,7 +272,7 @@ def explain_parquet(
         A .parquet, .arrow or .feather file, or a folder of them, possibly in subfolders such as ``ward=3/``.
     out
         Folder of the answers; it gets the same subfolders.
-    target, constraints, sparsity, n, confidence
+    target, constraints, sparsity, n, confidence, edits
         As in ``explain``; ``target`` is one for all series.
     id_column, time_column
         Names of those columns, if they are not ``id`` and ``time``.
@@ -317,6 +318,7 @@ def explain_parquet(
         source = str(Path(model).resolve())
         own_model = None if own_model is None else os.path.abspath(own_model)  # noqa: PTH100 - with the function behind
     arguments = {"target": target, "constraints": constraints, "sparsity": sparsity, "n": n, "confidence": confidence}
+    arguments |= {} if edits is None else {"edits": edits}
     question = ParquetQuestion(
         model=source, device=device, seed=seed, arguments=arguments, out=Path(out).resolve(), own_model=own_model
     )

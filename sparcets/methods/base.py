@@ -320,9 +320,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         self.classifier.check_compatible(info, f"this {owner}")
         if isinstance(X, Dataset):
             if any(values is not None for values in (lengths, ids, subjects)):
-                raise DataError(
-                    "a Dataset brings its own lengths, ids and subjects: leave them out, or pass its X_test."
-                )
+                raise DataError("a Dataset brings its lengths, ids and subjects: leave them out, or pass its X_test.")
             if not len(X.X_test):
                 raise DataError(f"the data set {X.name!r} has no test series to explain. Pass series: explain(X).")
             side = one_side(side, None if info.side is None else X.side_test)
@@ -330,16 +328,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         names, model = QueryNames.checked(ids, subjects), self.classifier
         queries = Queries(X, lengths, side, names, model=model, info=info, owner=owner, longer=out is None)
         self._check_lengths(queries.lengths, queries.n_steps)
-        call = self._call(
-            target,
-            queries.n_steps,
-            constraints,
-            sparsity=sparsity,
-            edits=edits,
-            n=n,
-            curve=curve,
-            confidence=confidence,
-        )
+        asked: dict[str, Any] = {"sparsity": sparsity, "edits": edits, "n": n, "curve": curve, "confidence": confidence}
+        call = self._call(target, queries.n_steps, constraints, **asked)
         bound = call.target if queries.n is None else call.target.check(queries.n)
 
         with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
@@ -432,9 +422,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             standing = CallOptions.standing(self.constraints_, replace(info, n_steps=n_steps), self.classifier)
         call = replace(standing, classifier=self.classifier).for_call(constraints, **arguments)
         if info.outcome is not None and call.confidence is not None:
-            raise ConfigError(
-                "confidence is a probability of a class; a regressor has none. Narrow the target instead."
-            )
+            raise ConfigError("confidence is a probability of a class; a regressor has none. Narrow the target.")
         if call.edits is not None and not self.makes_edits:
             raise ConfigError(f"{owner} gives values, not edits: leave edits out, or use sp.Explainer.")
         if call.curve and not self.supports_curve:
@@ -601,10 +589,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         if lengths is None or np.all(np.asarray(lengths) == n_steps):
             return False
         if not self.supports_lengths:
-            raise CapabilityError(
-                f"{type(self).__name__} does not support series of unequal length. Cut or resample them to one length, "
-                "or use another method."
-            )
+            owner = type(self).__name__
+            raise CapabilityError(f"{owner} does not support series of unequal length. Cut or resample them to one.")
         return True
 
 

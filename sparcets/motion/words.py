@@ -10,13 +10,13 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.words import amount
 from sparcets.motion.skeleton import body_part, find_skeleton
 from sparcets.show.changes import Change
-from sparcets.show.operation_fits import ROOTS
-from sparcets.show.operations import MIN_TOGETHER, Described
 from sparcets.show.phrases import at_most, further, listed, unit_of, when_phrase
 
 # Of stretches that are told together:
 MIN_SHARED = 0.5  # of the longer: what they share in time
 MIN_ALIKE = 0.2  # of the largest mean change: the smallest
+MIN_TOGETHER = 0.9  # of the time that is told: what each of them moves, or it is "at times"
+ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
 
 
 class Move(NamedTuple):
@@ -43,16 +43,16 @@ class LimbMove:
         return sum(move.weight for move in self.moves)
 
 
-Item = Change | Described | LimbMove
+Item = Change | LimbMove
 
 
-def join_limbs(answer: Explanation, changes: Sequence[Change | Described]) -> list[Item]:
+def join_limbs(answer: Explanation, changes: Sequence[Change]) -> list[Item]:
     """Replace moves of several points of one limb by one :class:`LimbMove`; all other changes stay as they are."""
     if find_skeleton(answer.feature_names, answer.info.units) is None:
         return [*changes]
     parts = [body_part(name) for name in answer.feature_names]
     alike: dict[tuple[str, str, str, bool], list[Move]] = {}  # moves of one limb along one axis in one direction
-    for move in (move for change in changes for move in _moves(answer, change)):
+    for move in (move for change in changes for move in _moves(change)):
         part = parts[move.feature]
         if part.limb and part.axis in ("x", "y", "z"):
             alike.setdefault((part.side, part.limb, part.axis, move.up), []).append(move)
@@ -60,9 +60,9 @@ def join_limbs(answer: Explanation, changes: Sequence[Change | Described]) -> li
     joined: list[Item] = [LimbMove(tuple(c)) for c in clusters if len({move.feature for move in c}) > 1]
     taken = {(move.feature, move.start) for limb in joined if isinstance(limb, LimbMove) for move in limb.moves}
     for change in changes:
-        if not taken.intersection((move.feature, move.start) for move in _moves(answer, change)):
+        if not taken.intersection((move.feature, move.start) for move in _moves(change)):
             joined.append(change)
-        elif isinstance(change, Change):
+        else:
             left = tuple(s for s in change.segments if (s.feature, s.start) not in taken)
             if left:
                 joined.append(Change(change.group if len(left) > 1 else None, left))
@@ -90,17 +90,10 @@ def limb_phrase(answer: Explanation, limb: LimbMove) -> str:
     return f"{who} {verb} {much}{most and f' on average{most}'} {further(answer, features[0], limb.moves[0].up)} {when}"
 
 
-def _moves(answer: Explanation, change: Change | Described) -> list[Move]:
+def _moves(change: Change) -> list[Move]:
     """Return what of a change is one coordinate, further in one direction."""
-    if isinstance(change, Change):
-        one_way = (s for s in change.segments if s.direction != "change")
-        return [Move(s.feature, s.start, s.end, s.direction == "raise", s.mean, s.peak, s.weight) for s in one_way]
-    done = change.operation
-    if done.kind not in ("higher", "lower") or len(done.features) != 1:
-        return []
-    feature = answer.info.feature_index(done.features[0])
-    peak = float(abs(answer.delta[0, done.start : done.end, feature]).max())
-    return [Move(feature, done.start, done.end, done.kind == "higher", done.amount, peak, change.weight)]
+    one_way = (s for s in change.segments if s.direction != "change")
+    return [Move(s.feature, s.start, s.end, s.direction == "raise", s.mean, s.peak, s.weight) for s in one_way]
 
 
 def _clusters(moves: Sequence[Move]) -> list[list[Move]]:

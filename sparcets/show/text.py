@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from sparcets.core.progress import html_card
 from sparcets.core.words import amount, percent, seconds
 from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
 from sparcets.show.changes import Segment, find_changes, find_groups, only_answer, short_name
-from sparcets.show.operations import Described, describe_operations
 from sparcets.show.phrases import (
     Phrases,
     advice_note,
@@ -119,19 +118,12 @@ def _not_found(answer: Explanation, said: Phrases) -> str:
 
 
 def _largest_first(answer: Explanation) -> list[Item]:
-    """Return operations, and the changes that are none, the largest first."""
-    operations = describe_operations(answer)
-    rest = answer.counterfactual.copy()
-    for described in operations:
-        rest[0, described.entries] = answer.query[0, described.entries]
-    changes = find_changes(replace(answer, counterfactual=rest))
-    return sorted(join_limbs(answer, [*operations, *changes]), key=lambda change: -change.weight)
+    """Return changes, those of one limb joined, the largest first."""
+    return sorted(join_limbs(answer, find_changes(answer)), key=lambda change: -change.weight)
 
 
 def _phrase(answer: Explanation, change: Item, *, peaks: bool) -> str:
-    """Return an operation; or a phrase on a body point; or one that begins with a verb, or with a group's name."""
-    if isinstance(change, Described):
-        return change.operation.text
+    """Return a phrase on a body point; or one that begins with a verb, or with a group's name."""
     if isinstance(change, LimbMove):
         return limb_phrase(answer, change)
     when = when_phrase(change.start, change.end, answer.info.sampling_rate)
@@ -202,8 +194,6 @@ def _rest(answer: Explanation, changes: Sequence[Item], first: int) -> str:
 
 def _names(answer: Explanation, change: Item) -> list[str]:
     """Return whose change it is."""
-    if isinstance(change, Described):
-        return [change.operation.what]
     if isinstance(change, LimbMove):
         return [answer.feature_names[move.feature] for move in change.moves]
     return [change.group or answer.feature_names[change.segments[0].feature]]

@@ -29,7 +29,6 @@ from sparcets.web.errors import ApiError
 if TYPE_CHECKING:
     from sparcets.core.constraints import Constraints
     from sparcets.core.explanation import Explanation
-    from sparcets.methods.base import BaseExplainer
     from sparcets.studio.service import StudioService
 
 
@@ -205,7 +204,7 @@ class Answers:
         return explainer.explain(
             chosen.X,
             target=request.target,
-            constraints=rules_of(request.constraints, explainer, drawn),
+            constraints=to_constraints(request.constraints, explainer.feature_names, drawn),
             sparsity=request.sparsity,
             n=request.answers,
             lengths=chosen.lengths,
@@ -232,7 +231,8 @@ class Answers:
                 found.counterfactual,
                 found.target,
                 lengths=None if chosen.lengths is None else np.repeat(chosen.lengths, n),
-                constraints=rules_of(request.constraints, explainer),  # what was drawn is a change, too
+                # What was drawn is a change, too.
+                constraints=to_constraints(request.constraints, explainer.feature_names),
                 status=found.status,
                 reason=found.reason,
             )
@@ -257,7 +257,7 @@ class Answers:
         if found is None:
             answer = self.explanation(whole)
             explainer = self.service.explainer(request.explainer)
-            rules = rules_of(request.constraints, explainer)
+            rules = to_constraints(request.constraints, explainer.feature_names)
             found = results.to_curve(add_curve(explainer, answer, rules))
             self._curves.put(key, found)
         return found
@@ -293,14 +293,6 @@ def _joined(kept: Sequence[_Kept | None]) -> Explanation:
     return join([replace(part, query_index=np.full(len(part), k)) for k, part in enumerate(parts)])
 
 
-def rules_of(rules: ConstraintsRequest, explainer: BaseExplainer[Any], drawn: Windows | None = None) -> Constraints:
-    """Return the constraints of a request to an explainer, with those of the real series if it asks for them."""
-    from sparcets.motion.limbs import like_real
-
-    given = to_constraints(rules, explainer.feature_names, drawn)
-    return like_real(explainer.info_, given) if rules.like_real else given
-
-
 def to_constraints(
     rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None
 ) -> Constraints:
@@ -332,7 +324,7 @@ def to_constraints(
         for windows in (rules.frozen_features, drawn or {}):
             for name, more in windows.items():
                 frozen[name] = [*frozen.get(name, []), *more]
-    given = rules.model_dump(exclude={"frozen_features", "like_real"})
+    given = rules.model_dump(exclude={"frozen_features"})
     return Constraints(**{**given, "ranges": ranges, "frozen": frozen})
 
 

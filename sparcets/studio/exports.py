@@ -234,11 +234,8 @@ def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn:
     >>> rules = ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)})
     >>> print(_constraints(rules, ["a", "b"]))
     sp.Constraints(immutable=['a'], frozen=[(0, 5)], ranges={'b': (-inf, 2.0)})
-    >>> _constraints(ConstraintsRequest(like_real=True), ["a", "b"])
-    'sp.like_real(ex.info_)'
     """
     given = to_constraints(rules, feature_names, drawn)
     names = ("immutable", "frozen", "ranges", "max_step", "direction", "groups")
     written = ", ".join(f"{name}={value!r}" for name in names if (value := getattr(given, name)))
-    own = f"sp.Constraints({written})" if written else ""
-    return f"sp.like_real(ex.info_{own and f', {own}'})" if rules.like_real else own
+    return f"sp.Constraints({written})" if written else ""

@@ -235,10 +235,7 @@ class QueryPage(BaseModel):
 
 
 class ConstraintsRequest(RequestModel):
-    """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name.
-
-    ``like_real`` adds those of ``sp.like_real``: values, steps and limbs as in the training series.
-    """
+    """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name."""
 
     immutable: Annotated[list[Name], Field(max_length=2000)] = []
     frozen: Windows = []  # for all features
@@ -247,7 +244,6 @@ class ConstraintsRequest(RequestModel):
     max_step: Annotated[dict[Name, float], Field(max_length=2000)] = {}
     direction: Annotated[dict[Name, Direction], Field(max_length=2000)] = {}
     groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
-    like_real: bool = False
 
 
 class Stroke(RequestModel):

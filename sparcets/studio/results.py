@@ -264,7 +264,7 @@ def patterns(e: Explanation, reached: IntArray) -> list[models.Pattern]:
     """Return what most answers do, each with the number of answers and the median amount."""
     found: dict[tuple[str, str, str], dict[int, float]] = {}
     for i in reached.tolist():
-        for what, how, amount, unit in _operations(e, i):
+        for what, how, amount, unit in _moves(e, i):
             of_answers = found.setdefault((what, how, unit), {})
             of_answers[i] = max(amount, of_answers.get(i, 0.0))
     common = sorted(found.items(), key=lambda item: -len(item[1]))[:MAX_PATTERNS]
@@ -275,18 +275,11 @@ def patterns(e: Explanation, reached: IntArray) -> list[models.Pattern]:
     ]
 
 
-def _operations(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
-    """Return what an answer does: who, what, how much and in which unit.
-
-    Operations where they explain the change; for the other features, whether they are higher or lower on the whole.
-    """
-    operations = e.operations(i)
-    changes: list[tuple[str, str, float, str]] = [(o.what, o.kind, o.amount, o.unit) for o in operations]
-    named = {name for o in operations for name in o.features}
+def _moves(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
+    """Return what an answer does to each feature: its name, higher or lower on the whole, how much, and the unit."""
     delta, changed = e.delta[i], e.changed[i]
+    changes: list[tuple[str, str, float, str]] = []
     for f in np.flatnonzero(changed.any(0)).tolist():
-        if e.feature_names[f] in named:
-            continue
         moved = delta[changed[:, f], f].astype(np.float64)
         net = float(moved.sum()) / float(np.abs(moved).sum())
         how = "both ways" if abs(net) < ONE_WAY else "higher" if net > 0 else "lower"

@@ -133,7 +133,7 @@ def test_constraints_on_shape_and_other_questions(
 ) -> None:
     saved = str(tmp_path / "run.npz")
     limits = ["--max-features", "2", "--frozen", "left=0:5", "--frozen", "left=9:", "--integer", "right"]
-    limits += ["--monotone", "top=up", "--fixed-sum", "top,idle", "--confidence", "0.4", "--like-real"]
+    limits += ["--monotone", "top=up", "--fixed-sum", "top,idle", "--confidence", "0.4"]
     assert run(capsys, "explain", model, "--not", "brisk", "--out", saved, *limits)[0] == 0
     e = sp.load_explanation(saved)
     assert (

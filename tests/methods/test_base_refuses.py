@@ -100,7 +100,7 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
     fitted = Even(clf()).fit(X, Y, lengths=np.full(30, 8))  # nothing is padded
     assert len(fitted.explain(QUERIES, target=1, lengths=np.full(20, 8))) == 20
     for queries in (QUERIES, iter(QUERIES)):
-        with pytest.raises(CapabilityError, match="or use another method"):
+        with pytest.raises(CapabilityError, match="Cut or resample them to one"):
             fitted.explain(queries, target=1, lengths=np.full(20, 7))
 
 

@@ -53,7 +53,7 @@ def test_a_dataset_brings_its_test_series_and_their_names() -> None:
     np.testing.assert_array_equal(e.ids, ds.ids_test)
     np.testing.assert_array_equal(e.subjects, ds.subjects_test)
     assert [X[ids.index(name)].tolist() for name in e.ids] == e.query.tolist()
-    with pytest.raises(DataError, match="a Dataset brings its own lengths, ids and subjects"):
+    with pytest.raises(DataError, match="a Dataset brings its lengths, ids and subjects"):
         ex.explain(ds, target=1, ids=ids[:12])
 
 

@@ -203,21 +203,6 @@ def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample
     assert "frozenFeatures" not in visit.state()
 
 
-def test_answers_like_real_recordings(visit: Visit, shared: Sample) -> None:
-    page = visit.open(**shared.state())
-    box = page.get_by_label("Only answers like real recordings")
-    offer = page.get_by_role("button", name="Look for an answer like real recordings")
-    visit.after(offer.click if offer.count() else box.check)  # it is offered where an answer is doubtful
-    assert box.is_checked() and not offer.count()
-    assert visit.state()["likeReal"] is True and "like real recordings" in page.locator("#locked").inner_text()
-    low, high = (np.array(visit.get("/datasets/own")[end]) for end in ("low", "high"))
-    values = np.array(visit.get("/datasets/own/series/0")["values"])
-    made = np.array(visit.answer()["counterfactual"])
-    assert ((made == values) | ((made >= low - 1e-6) & (made <= high + 1e-6))).all()
-    visit.after(lambda: page.get_by_role("button", name="Release like real recordings").click())
-    assert "likeReal" not in visit.state() and not box.is_checked()
-
-
 def test_a_range_is_set_and_respected(visit: Visit, shared: Sample) -> None:
     page = visit.open(**shared.state())
     page.get_by_role("button", name="Limits of left").click()

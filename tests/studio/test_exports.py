@@ -77,8 +77,7 @@ REQUESTS: list[dict[str, Any]] = [
         "find_rest": False,
         "strokes": [{"feature": "top", "at": 9, "width": 3, "by": 9.0}],
     },
-    {"rows": [3], "target": "wild", "constraints": {"like_real": True}},
-    {"rows": [3], "target": "wild", "constraints": {"like_real": True, "immutable": ["idle"]}},
+    {"rows": [3], "target": "wild", "constraints": {"immutable": ["idle"]}},
     {
         "rows": [4],
         "answers": 2,

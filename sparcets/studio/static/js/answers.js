@@ -49,9 +49,7 @@ function conclusion(answer, method, kind) {
       badge(verdict),
       el("span", { class: "facts" }, facts(answer)),
       el("span", { class: "facts method" }, byHand(method))),
-    parts.length > 1 ? el("ul", {}, ...parts.map((part) => el("li", {}, part))) : el("p", {}, `${capital(parts[0] ?? "")}.`),
-    verdict.word === "doubtful" && !state.likeReal && !isDrawn()
-      ? el("button", { type: "button", class: "plain", onclick: () => $("#like-real").click() }, "Look for an answer like real recordings") : null);
+    parts.length > 1 ? el("ul", {}, ...parts.map((part) => el("li", {}, part))) : el("p", {}, `${capital(parts[0] ?? "")}.`));
 }
 
 function words(answer, method, kind) {

@@ -57,8 +57,6 @@ function build(box) {
         el("label", { class: "control" }, "Predicted class", el("select", { id: "group-source", onchange: (event) => choose({ source: event.target.value }) })),
         el("label", { class: "control" }, "Target class", el("select", { id: "group-target", onchange: (event) => choose({ target: event.target.value }) })),
         el("label", { class: "control" }, "Recordings", el("select", { id: "group-part", onchange: (event) => { part = event.target.value; choose({}); } }))),
-      el("label", { class: "row" }, el("input", { type: "checkbox", id: "group-like-real", onchange: (event) => choose({ likeReal: event.target.checked }) }),
-        "Only answers like real recordings"),
       el("div", { class: "row" },
         el("button", { type: "button", class: "primary", id: "group-go", onclick: start }),
         el("progress", { id: "group-progress", max: "1", hidden: true, "aria-label": "Explaining" }),
@@ -133,7 +131,6 @@ async function drawQuestion() {
   options($("#group-source"), names.map((name) => [name, name]), state.source);
   options($("#group-target"), names.filter((name) => name !== state.source).map((name) => [name, name]), state.target);
   options($("#group-part"), PARTS, part);
-  $("#group-like-real").checked = state.likeReal;
   const index = names.indexOf(state.source);
   rows = overview.predicted.flatMap((p, row) => (p === index && (!part || overview.parts[row] === part) ? [row] : [])).slice(0, MOST);
   if (running) return;

@@ -22,8 +22,6 @@ export function initLocks(listener) {
     event.target.setAttribute("aria-pressed", String(on));
     onChange();
   });
-  $("#like-real").addEventListener("change", (event) => change({ likeReal: event.target.checked },
-    event.target.checked ? "Only answers like real recordings." : "Answers may differ from real recordings."));
   $("#limits").addEventListener("close", readDialog);
   for (const button of document.querySelectorAll("#limits [data-close]")) {
     button.addEventListener("click", () => $("#limits").close(button.dataset.close));
@@ -113,11 +111,9 @@ function toggle(name) {
 }
 
 export function drawLocked() {
-  $("#like-real").checked = state.likeReal;
   const chips = [];
   const chip = (text, released) => chips.push(el("li", {}, text,
     el("button", { type: "button", "aria-label": `Release ${text}`, onclick: () => change(released()) }, "×")));
-  if (state.likeReal) chip("like real recordings", () => ({ likeReal: false }));
   for (const name of state.immutable) chip(name, () => ({ immutable: state.immutable.filter((n) => n !== name) }));
   state.frozen.forEach((window, i) => chip(windowText(window), () => ({ frozen: state.frozen.filter((_, k) => k !== i) })));
   for (const [name, windows] of Object.entries(state.frozenFeatures)) {

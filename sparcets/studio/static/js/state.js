@@ -4,7 +4,7 @@
 const EMPTY = {
   view: "recording", dataset: null, classifier: null, explainer: null, row: null,
   target: null, sparsity: null, answers: 1, shown: 0, compare: null,
-  immutable: [], frozen: [], frozenFeatures: {}, ranges: {}, direction: {}, likeReal: false, strokes: [], findRest: false,
+  immutable: [], frozen: [], frozenFeatures: {}, ranges: {}, direction: {}, strokes: [], findRest: false,
   selected: [], source: null,
 };
 const KINDS = { row: "number", sparsity: "number" }; // of entries that are null at first; the others are strings
@@ -71,7 +71,7 @@ export function startHistory() {
   }
 }
 
-export const NO_LIMITS = { immutable: [], frozen: [], frozenFeatures: {}, ranges: {}, direction: {}, likeReal: false };
+export const NO_LIMITS = { immutable: [], frozen: [], frozenFeatures: {}, ranges: {}, direction: {} };
 export const NOT_DRAWN = { strokes: [], findRest: false };
 
 // The request to the API for the current state.
@@ -84,7 +84,7 @@ export function explainRequest(explainer = state.explainer) {
     answers: state.strokes.length && !state.findRest ? 1 : state.answers,
     constraints: {
       immutable: state.immutable, frozen: state.frozen, frozen_features: state.frozenFeatures,
-      ranges: state.ranges, direction: state.direction, like_real: state.likeReal,
+      ranges: state.ranges, direction: state.direction,
     },
     strokes: state.strokes,
     find_rest: state.findRest,
