@@ -134,7 +134,7 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
         ({"constraints": {"immutable": [0]}}, ConfigError, r"constraints must be sp.Constraints\(\.\.\.\), got dict"),
         ({"constraints": sp.Constraints(immutable=["f9"])}, ConstraintError, "no feature 'f9'"),
         ({"constraints": sp.Constraints(immutable=range(4))}, ConstraintError, "leave nothing that may change"),
-        ({"X": sp.Dataset.from_arrays(X, Y), "lengths": [8] * 6}, DataError, "a Dataset brings its own lengths"),
+        ({"X": sp.Dataset.from_arrays(X, Y), "lengths": [8] * 6}, DataError, "a Dataset brings its lengths"),
     ],
 )
 def test_what_explain_refuses(arguments, error, message):
