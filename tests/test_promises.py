@@ -14,7 +14,7 @@ import sparcets as sp
 from sparcets.core.explanation import join
 from sparcets.core.series import Series
 from sparcets.methods import EXPLAINERS
-from sparcets.methods.own.candidates import Prototypes
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -114,7 +114,7 @@ def test_a_classifier_does_not_depend_on_the_number_of_threads() -> None:
 def test_of_equally_near_prototypes_the_first_is_taken_however_many_queries_there_are() -> None:
     rng = np.random.default_rng(0)
     series = np.repeat(rng.normal(size=(4, 20, 4)).astype(np.float32), 10, axis=0)  # each ten times
-    prototypes = Prototypes(Series(series), np.zeros(len(series), dtype=np.int64))
+    prototypes = Prototypes(Series(series), np.zeros(len(series), dtype=np.int64), np.arange(len(series)))
     x, target = torch.tensor(rng.normal(size=(40, 20, 4)), dtype=torch.float32), np.zeros(40, dtype=np.int64)
     together = prototypes.nearest(x, target, 6)
     alone = np.concatenate([prototypes.nearest(x[i : i + 1], target[:1], 6) for i in range(len(x))])

@@ -169,7 +169,6 @@ def test_our_own_method_takes_any_backbone_and_any_size_from_the_data(backbone: 
         (sp.ExplainerConfig, "believed_by=judges", "'model'"),
         (sp.ExplainerConfig, "proposals=always", "'search'"),
         (sp.ExplainerConfig, "gate=entry", "'window'"),
-        (sp.ExplainerConfig, "starts=4", "'starts' must be 1, 2 or 3, got 4"),
         (sp.ExplainerConfig, "min_sparsity_weight=0", "'min_sparsity_weight' must be > 0"),
         (sp.ExplainerConfig, "min_sparsity_weight=11", "'min_sparsity_weight' must be > 0 and <= 'max_spars"),
     ],

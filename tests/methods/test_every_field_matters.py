@@ -58,7 +58,6 @@ CONTEXTS = {
     "ramp": Context("the share of the training that is done grows by epochs", ("ramp=1.0", "train.epochs=2")),
     "max_series": Context("there must be more series", other=20),
     "proposals": Context("without a search some queries are answered in one pass", other="search"),
-    "starts": Context("queries must be searched", ("proposals='search'",), other=1),
     "max_lambdas": Context("some queries must not be valid at once", ("max_lambdas=1", "steps=2")),
     "lambda_step": Context("some queries must not be valid at once", ("steps=2",), other=0.25),
     "candidates": Context("the nearest must not be enough", ("candidates=1",), (("sparsity", 0.1),)),

@@ -10,7 +10,7 @@ import sparcets as sp
 from sparcets.core.series import Series
 from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
-from sparcets.methods.own.candidates import Prototypes
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.family import FEATURES, Family
 from sparcets.methods.own.generator import Critic, GatedGenerator
 from sparcets.testing.data import make_series
@@ -112,11 +112,11 @@ def test_features_of_the_whole_length_are_those_of_series_without_padding():
 
 
 def test_prototypes_are_resampled_to_the_length_of_the_query():
-    prototypes = Prototypes(Series(PADDED, N), Y).at_length(10)
+    prototypes = Prototypes(Series(PADDED, N), Y, np.arange(90)).at_length(10)
     assert prototypes.series.values.shape == (90, 10, 4) and prototypes.series.lengths is None
     np.testing.assert_array_equal(prototypes.series.values[:, 0], PADDED[:, 0])
     np.testing.assert_allclose(prototypes.series.values[:, -1], PADDED[np.arange(90), N - 1], atol=1e-6)
-    alone = Prototypes(Series(X), Y)
+    alone = Prototypes(Series(X), Y, np.arange(90))
     assert alone.at_length(STEPS) is alone
 
 

@@ -38,11 +38,11 @@ def test_fields_of_the_config_are_parameters_by_their_path() -> None:
     assert set(ex.get_params(deep=False)) == {"classifier", "config", "domain_losses"}
     assert ex.get_params()["config__train__lr"] == ex.config.train.lr
     before = ex.config
-    assert ex.set_params(config__starts=1, config__train__lr=0.5) is ex
-    assert (ex.config.starts, ex.config.train.lr, ex.config.train.epochs) == (1, 0.5, before.train.epochs)
+    assert ex.set_params(config__max_series=9, config__train__lr=0.5) is ex
+    assert (ex.config.max_series, ex.config.train.lr, ex.config.train.epochs) == (9, 0.5, before.train.epochs)
     assert before == sp.ExplainerConfig.tiny()  # a config is never changed itself
-    ex.set_params(config=before, config__starts=2)
-    assert (ex.config.starts, ex.config.train.lr) == (2, before.train.lr)
+    ex.set_params(config=before, config__max_series=8)
+    assert (ex.config.max_series, ex.config.train.lr) == (8, before.train.lr)
 
 
 def test_new_parameters_need_a_new_fit() -> None:
@@ -55,8 +55,8 @@ def test_new_parameters_need_a_new_fit() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"config__starst": 1}, r"no parameter 'config__starst'\. Did you mean 'config__starts'\?"),
-        ({"config__starts": 9}, "'starts' must be 1, 2 or 3, got 9"),
+        ({"config__propsals": 1}, r"no parameter 'config__propsals'\. Did you mean 'config__proposals'\?"),
+        ({"config__noise": -1.0}, "'noise' must be"),
         (
             {"config": sp.NearestConfig()},
             r"Explainer takes an ExplainerConfig, got NearestConfig. Use sp.Nearest\(clf, config\)",

@@ -1,14 +1,17 @@
 """Parts of a fitted model whose answers can be worked out by hand."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 import sparcets as sp
+from sparcets.core.coordinates import Coordinates
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own.ensemble import Ensemble, Selector
 from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Classifier
 
@@ -31,6 +34,11 @@ class StubGenerator(nn.Module):
         delta = (nn.functional.one_hot(feature, 4) * size[:, None])[:, None].expand_as(x).clone()
         delta[..., 3] += self.last_feature
         return delta
+
+
+def groups_of_one(info):
+    """Return every feature as a group of its own."""
+    return tuple(Group(name, (i,)) for i, name in enumerate(info.feature_names))
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +79,6 @@ def build_model(build_ensemble):
         scales=(1.0,),
         generator=None,
         generates=True,
-        searches=True,
         level=0.8,
         **stub,
     ):
@@ -80,7 +87,7 @@ def build_model(build_ensemble):
             prototypes=prototypes,
             reference=None,
             generator=(generator or StubGenerator(**stub)) if generates else None,
-            searches=searches,
+            space=EditSpace(Coordinates(tolerance=np.zeros(info.n_features)), groups_of_one(info)),
             log_sparsity_weights=tuple(log_weights),
             residual_scales=tuple(scales),
         )

@@ -13,8 +13,8 @@ from sparcets.evaluation.judges import find_judges
 from sparcets.methods.own import explainer as module
 from sparcets.methods.own import generator as sizing
 from sparcets.methods.own import operating_point
-from sparcets.methods.own.candidates import drop_negligible
 from sparcets.methods.own.family import Family
+from sparcets.methods.own.generator import drop_negligible
 from sparcets.methods.own.operating_point import (
     ADVICE,
     ADVICE_GENERATOR,

@@ -12,7 +12,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import explainer as explainer_module
 from sparcets.methods.own import gpu
-from sparcets.methods.own.candidates import Prototypes
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.gpu import can_use_gpu_path
 from sparcets.methods.request import CallOptions
 from sparcets.testing.data import make_series
@@ -81,7 +81,7 @@ def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
     info = SeriesInfo.from_series(X, ("a", "b", "c"))
     cuda = torch.device("cuda")
     classifier = SimpleNamespace(device=cuda)
-    plain = build_model(info, [MeanModule()], Prototypes(Series(X), Y))
+    plain = build_model(info, [MeanModule()], Prototypes(Series(X), Y, np.arange(len(Y))))
 
     def stays(*, device=cuda, member=classifier, explained=classifier, double=False, generates=True, **options):
         own = {name: options.pop(name) for name in ("n", "sparsity") if name in options}

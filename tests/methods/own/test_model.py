@@ -9,7 +9,7 @@ import torch
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own.candidates import Prototypes
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.model import CPU_BATCH, build_generator
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -26,7 +26,7 @@ def model(build_model):
 
     def build(*sharpness, **kwargs):
         members = [MeanModule(sharpness=s) for s in sharpness or (10.0,)]
-        return build_model(INFO, members, Prototypes(Series(Z), Y), **kwargs)
+        return build_model(INFO, members, Prototypes(Series(Z), Y, np.arange(len(Y))), **kwargs)
 
     return build
 

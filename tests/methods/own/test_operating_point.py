@@ -10,8 +10,8 @@ import torch
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own.candidates import Prototypes, drop_negligible
 from sparcets.methods.own.ensemble import Selector
+from sparcets.methods.own.generator import drop_negligible
 from sparcets.methods.own.operating_point import (
     NEARLY,
     RESIDUAL_SCALES,
@@ -23,6 +23,7 @@ from sparcets.methods.own.operating_point import (
     measure_trade_off,
     summarise,
 )
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -54,7 +55,7 @@ def model(build_model):
         return build_model(
             INFO,
             [MeanModule(sharpness=3.0)],
-            Prototypes(Series(Z), Y),
+            Prototypes(Series(Z), Y, np.arange(len(Y))),
             judges=judges,
             log_weights=[math.log(w) for w in weights],
             scales=scales,
