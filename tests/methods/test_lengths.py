@@ -10,9 +10,9 @@ import sparcets as sp
 from sparcets.core.series import Series
 from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.family import FEATURES, Family
 from sparcets.methods.own.generator import Critic, GatedGenerator
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule
 from sparcets.training import losses

@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sparcets.methods.own.candidates import Prototypes
 
 import sparcets as sp
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import search as search_module
-from sparcets.methods.own.candidates import Prototypes
 from sparcets.methods.own.operating_point import CAPS, NO_POINT, SHARES, measure_curve, measure_search
 from sparcets.methods.own.search import ATTEMPTS, Search
 from sparcets.methods.request import Request

@@ -12,8 +12,8 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import explainer as explainer_module
 from sparcets.methods.own import gpu
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.gpu import can_use_gpu_path
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.request import CallOptions
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule

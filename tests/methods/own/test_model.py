@@ -9,8 +9,8 @@ import torch
 import sparcets as sp
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.model import CPU_BATCH, build_generator
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from sparcets.methods.own.candidates import Prototypes
 
 import sparcets as sp
 from sparcets.core.series import Series
 from sparcets.methods.own import candidates as module
-from sparcets.methods.own.candidates import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
