@@ -89,37 +89,39 @@ def fade(n_steps: int, rise: int, fall: int) -> FloatArray:
     return np.asarray(np.sin(share * np.pi / 2) ** 2)
 
 
-def _follow(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+def _follow(columns: FloatArray, edit: Edit) -> FloatArray:
     assert edit.course is not None
-    return np.asarray(weight * edit.amount * (edit.course - part))
+    aim: FloatArray = columns.copy()
+    window = slice(edit.start, edit.end)
+    # Where the training series has gaps, nothing changes.
+    aim[window] += edit.amount * np.nan_to_num(edit.course - columns[window])
+    return aim
 
 
-def _level(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+def _level(columns: FloatArray, edit: Edit) -> FloatArray:
     assert edit.course is not None
-    return np.asarray(weight * edit.amount * edit.course)
+    return np.asarray(columns + edit.amount * edit.course)
 
 
-def _size(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
-    return np.asarray(weight * (edit.amount - 1.0) * (part - np.nanmean(part, axis=0)))
+def _size(columns: FloatArray, edit: Edit) -> FloatArray:
+    mean = np.nanmean(columns, axis=0)
+    return np.asarray(mean + edit.amount * (columns - mean))
 
 
-def _shift(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
-    steps = np.arange(len(part))
-    when = np.clip(steps - weight[:, 0] * edit.amount, 0, len(part) - 1)
-    moved = [np.interp(when, steps, column) for column in part.T]
-    return np.asarray(np.stack(moved, axis=1) - part)
+def _shift(columns: FloatArray, edit: Edit) -> FloatArray:
+    steps = np.arange(len(columns))
+    when = np.clip(steps - edit.amount, 0, len(columns) - 1)
+    return np.asarray(np.stack([np.interp(when, steps, column) for column in columns.T], axis=1))
 
 
-def _smooth(part: FloatArray, edit: Edit, weight: FloatArray) -> FloatArray:
+def _smooth(columns: FloatArray, edit: Edit) -> FloatArray:
     reach = int(edit.amount)
-    padded = np.concatenate([np.repeat(part[:1], reach, 0), part, np.repeat(part[-1:], reach, 0)])
-    width = 2 * reach + 1
-    mean = np.stack([padded[i : i + len(part)] for i in range(width)]).mean(0)
-    return np.asarray(weight * (mean - part))
+    padded = np.concatenate([np.repeat(columns[:1], reach, 0), columns, np.repeat(columns[-1:], reach, 0)])
+    return np.asarray(np.stack([padded[i : i + len(columns)] for i in range(2 * reach + 1)]).mean(0))
 
 
-# From the coordinates in the window (steps, columns), the edit and its weights (steps, 1) to the change.
-KINDS: Mapping[str, Callable[[FloatArray, Edit, FloatArray], FloatArray]] = {
+# From the coordinates (time, columns) to what they become where the edit acts fully.
+KINDS: Mapping[str, Callable[[FloatArray, Edit], FloatArray]] = {
     "follow": _follow,
     "level": _level,
     "size": _size,
@@ -181,9 +183,9 @@ def _smoothly(series: FloatArray, edits: Sequence[Edit], coordinates: Coordinate
                 "Fill it in first: apply_edits(query, with_courses(edits, X_train))."
             )
         window, columns = slice(edit.start, edit.end), list(edit.columns)
-        part = changed[window, columns]
-        change = KINDS[edit.kind](part, edit, edit.weights()[:, None])
-        changed[window, columns] = part + np.nan_to_num(change)  # a gap of either series: nothing changes there
+        now = changed[:, columns]
+        change = (KINDS[edit.kind](now, edit) - now)[window]
+        changed[window, columns] += edit.weights()[:, None] * np.nan_to_num(change)
     steps = np.flatnonzero((np.nan_to_num(changed) != np.nan_to_num(own)).any(1))
     made: FloatArray = series.copy()
     if len(steps):

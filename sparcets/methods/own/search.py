@@ -7,7 +7,7 @@ stay as convinced as by a real series. What is left is a short list of edits; th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
-from sparcets.core.edits import Edit, EditLists, apply_edits, fade, free_edits
+from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, fade, free_edits
 from sparcets.core.evidence import compare_shape
+from sparcets.core.info import SeriesInfo
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.space import EditSpace, Group
@@ -29,10 +30,15 @@ NARROWEST = 2  # parts that a window has at least, unless a cap asks for fewer
 RISE = 1 / 8  # of a series, in which an edit fades in or out
 SHRINK = (1 / 2, 1 / 4, 1 / 8)  # of a window, that are given up at a time
 ROUNDS = 24
-DONORS = (3, 3, 6)  # real series that a search starts from, one batch after the other until one is believed
+DONORS = (6, 6)  # real series that a search starts from, one batch after the other until one is believed
+# Courses made of the query itself: other levels, in standard deviations, other sizes, times and smoother ones.
+LEVELS, SIZES, SHIFTS, REACHES = (1.0, 2.0), (0.5, 1.5), (-1 / 8, -1 / 16, 1 / 16, 1 / 8), (1, 3)
+OTHERS = 3  # real series from which further answers start
+ENOUGH = 0.95  # of what the whole course convinces, that is kept
 AMOUNTS = (1.25, 1.5, 2.0, 3.0)  # tried where the whole way to a real series is not enough
 EDIT_PRICE = 0.03  # an edit is worth so large a share of visible changes
 VISIBLE = 0.1  # standard deviations from which on a change is visible
+MOST_DOUBT = 6.0  # beyond which a head's log-probability says nothing of a direction
 BATCH = {"cpu": 32, "cuda": 2048}  # candidates per pass
 MAX_OVERLAP = 0.5  # of the changed entries of different answers
 STEPS_BACK = (0, 1, 2, 4, 8)  # from the last state, that the selector is asked about
@@ -68,6 +74,36 @@ class Windows:
         return self._weights[first, last]
 
 
+class Course(NamedTuple):
+    """What groups may follow: a real series, or the query itself made higher, larger, later or smoother.
+
+    Attributes
+    ----------
+    kind, amount
+        As of an :class:`~sparcets.core.edits.Edit`.
+    values
+        Coordinates (time, features) where the edit acts fully.
+    row
+        Number of the training series, or None.
+    unit
+        Of a level, one standard deviation of each coordinate, with its sign (features,).
+    """
+
+    kind: str
+    amount: float
+    values: FloatArray
+    row: int | None = None
+    unit: FloatArray | None = None
+
+
+class Move(NamedTuple):
+    """Another window of one group, between two knots."""
+
+    group: int
+    first: int
+    last: int
+
+
 class State(NamedTuple):
     """Which part of a course each group follows.
 
@@ -87,8 +123,9 @@ class State(NamedTuple):
         """Number of groups that follow."""
         return int((self.windows[:, 1] > self.windows[:, 0]).sum())
 
-    def moves(self, narrowest: int) -> Iterator[State]:
-        """Yield the states in which a group follows nothing, or a smaller part."""
+    def moves(self, narrowest: int) -> list[Move]:
+        """Return what can be given up: all that a group follows, or a part of its window."""
+        moves = []
         for group, (first, last) in enumerate(self.windows.tolist()):
             width = last - first
             options = {(0, 0)} if width else set()
@@ -96,10 +133,14 @@ class State(NamedTuple):
                 given_up = max(1, round(width * share))
                 if width - given_up >= narrowest:
                     options |= {(first + given_up, last), (first, last - given_up)}
-            for option in sorted(options):
-                windows = self.windows.copy()
-                windows[group] = option
-                yield self._replace(windows=windows)
+            moves += [Move(group, *option) for option in sorted(options)]
+        return moves
+
+    def moved(self, move: Move) -> State:
+        """Return the state with another window of one group."""
+        windows = self.windows.copy()
+        windows[move.group] = move.first, move.last
+        return self._replace(windows=windows)
 
 
 @dataclass(eq=False)
@@ -108,8 +149,8 @@ class Found:
 
     Attributes
     ----------
-    state, donor
-        Where it comes from: the state, and the place of its course among the donors.
+    state, course
+        Where it comes from.
     series
         Counterfactual (time, features).
     score, margin
@@ -120,7 +161,7 @@ class Found:
     """
 
     state: State
-    donor: int
+    course: Course
     series: FloatArray
     score: float
     margin: float
@@ -212,23 +253,45 @@ class QuerySearch:
     # Candidates.
 
     @cached_property
-    def donors(self) -> tuple[IntArray, FloatArray]:
-        """Rows of the nearest real series of the target, and their coordinates (donors, time, features)."""
+    def donors(self) -> list[Course]:
+        """The nearest real series of the target."""
         own = standardised(self.request.series, self.prototypes.scaler, gaps=True).values
         found = self.prototypes.nearest(torch.as_tensor(own), np.array([self.target]), sum(DONORS))[0]
         found = found[found >= 0]
-        series = self.prototypes.series.values[found]
-        return self.prototypes.rows[found], self.space.coordinates.of(series)
+        values = self.space.coordinates.of(self.prototypes.series.values[found])
+        rows = self.prototypes.rows[found].tolist()
+        return [Course("follow", 1.0, course, row) for course, row in zip(values, rows, strict=True)]
 
-    def make(self, states: Sequence[State], donors: Sequence[int]) -> FloatArray:
-        """Return the series (states, time, features) of states that follow some donors."""
+    def made_of_query(self) -> list[Course]:
+        """Return the courses that are made of the query itself."""
+        n = len(self.own)
+        spread = self.model.space.spread * np.where(self._direction() < 0, -1.0, 1.0)
+        edits = [("level", amount) for amount in LEVELS] + [("size", amount) for amount in SIZES]
+        edits += [("shift", float(round(share * n))) for share in SHIFTS if round(share * n)]
+        edits += [("smooth", float(reach)) for reach in REACHES if 2 * reach < n]
+        courses = []
+        for kind, amount in edits:
+            unit = spread if kind == "level" else None
+            whole = self._edit(kind, amount, tuple(range(self.own.shape[1])), 0, n, course=unit)
+            courses.append(Course(kind, amount, KINDS[kind](self.own, whole), unit=unit))
+        return courses
+
+    def _direction(self) -> FloatArray:
+        """Return the gradient of how convinced the ensemble is, summed over time (features,)."""
+        ensemble = self.ensemble
+        x = ensemble.standardise(self.query[None]).clone().requires_grad_()
+        log_proba = ensemble.log_proba(ensemble.filled(x))[:, 0, self.target].clamp(min=-MOST_DOUBT).mean()
+        (gradient,) = torch.autograd.grad(log_proba, x)
+        return np.asarray(gradient[0].sum(0).double().cpu().numpy())
+
+    def make(self, states: Sequence[State], courses: Sequence[Course]) -> FloatArray:
+        """Return the series (states, time, features) of states that follow some courses."""
         weights = np.zeros((len(states), *self.own.shape))
         for weight, state in zip(weights, states, strict=True):
             for group, (first, last) in zip(self.groups, state.windows.tolist(), strict=True):
                 if last > first:
                     weight[:, group.columns] = state.amount * self.windows.weights(first, last)[:, None]
-        courses = self.donors[1][list(donors)]
-        changed = self.own + weights * np.nan_to_num(courses - self.own)
+        changed = self.own + weights * np.nan_to_num(np.stack([course.values for course in courses]) - self.own)
         query = np.broadcast_to(self.query, changed.shape)
         return self._limited(self.space.coordinates.series(changed, query))
 
@@ -239,19 +302,24 @@ class QuerySearch:
         rows = np.zeros(len(made), dtype=np.int64)
         return replace(self.request, at_most=None).apply_limits(made, rows)
 
-    def ask(self, states: Sequence[State], donors: Sequence[int]) -> list[Found]:
+    def ask(self, states: Sequence[State], courses: Sequence[Course]) -> list[Found]:
         """Return candidates with what the ensemble says of them."""
         if not states:
             return []
-        made = self.make(states, donors)
+        made = self.make(states, courses)
         score, margin = self._convinced(made)
         scale = self.request.info.scaler.scale
         visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
         return [
             Found(
-                state, donor, made[i], float(score[i]), float(margin[i]), float(visible[i]) + EDIT_PRICE * state.n_edits
+                state,
+                course,
+                made[i],
+                float(score[i]),
+                float(margin[i]),
+                float(visible[i]) + EDIT_PRICE * state.n_edits,
             )
-            for i, (state, donor) in enumerate(zip(states, donors, strict=True))
+            for i, (state, course) in enumerate(zip(states, courses, strict=True))
         ]
 
     @torch.no_grad()
@@ -277,18 +345,19 @@ class QuerySearch:
 
     def run(self) -> list[Found]:
         """Return different answers, the best first; the first may be no more than the best attempt."""
-        if not self.groups or not len(self.donors[0]):
+        if not self.groups:
             return [self._nothing()]
         whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
-        answers: list[Found] = []
-        first, offered = 0, []
+        offered = self._from(whole, self._working(whole, self.made_of_query()))
+        first = 0
         for size in DONORS:
-            donors = list(range(first, min(first + size, len(self.donors[0]))))
+            courses = self.donors[first : first + size]
             first += size
-            if donors:
-                offered += self._from([whole] * len(donors), donors)
+            offered += self._from(whole, courses)
             if any(one.rank[:2] == (True, True) for one in offered):
                 break
+        if not offered:
+            return [self._nothing()]
         answers = [max(offered, key=lambda one: one.rank)]
         if self.request.n > 1 and answers[0].valid:
             offered += self._others(whole, answers[0])
@@ -299,50 +368,57 @@ class QuerySearch:
             answers.append(max(left, key=lambda one: one.rank))
         return answers
 
+    def _working(self, whole: State, courses: Sequence[Course]) -> list[Course]:
+        """Return the courses that convince the explained model where all groups follow them."""
+        found = self.ask([whole] * len(courses), courses)
+        return [one.course for one in found if one.margin > 0]
+
     def _others(self, whole: State, best: Found) -> list[Found]:
         """Return what is found without one of the groups of an answer."""
-        used = np.flatnonzero(best.state.windows[:, 1] > best.state.windows[:, 0])
-        starts = []
-        for group in used:
+        found: list[Found] = []
+        for group in np.flatnonzero(best.state.windows[:, 1] > best.state.windows[:, 0]):
             windows = whole.windows.copy()
             windows[group] = 0
-            starts.append(State(windows))
-        n = min(DONORS[0], len(self.donors[0]))
-        return [one for start in starts for one in self._from([start] * n, list(range(n)))]
+            found += self._from(State(windows), self.donors[:OTHERS])
+        return found
 
     def _differ(self, one: Found, other: Found) -> bool:
         mine, others = (differs(found.series, self.query) for found in (one, other))
         return bool((mine & others).sum() <= MAX_OVERLAP * (mine | others).sum())
 
-    def _from(self, starts: Sequence[State], donors: Sequence[int]) -> list[Found]:
-        """Return the best candidate that each start leads to."""
-        begun = self.ask(starts, donors)
-        weak = [i for i, one in enumerate(begun) if one.margin <= 0]
+    def _from(self, start: State, courses: Sequence[Course]) -> list[Found]:
+        """Return the best candidate that each course leads to."""
+        begun = self.ask([start] * len(courses), courses)
+        weak = [i for i, one in enumerate(begun) if one.margin <= 0 and one.course.kind == "follow"]
         for amount in AMOUNTS if weak else ():
-            again = self.ask([starts[i]._replace(amount=amount) for i in weak], [donors[i] for i in weak])
-            for i, one in zip(weak, again, strict=True):
-                begun[i] = max(
-                    begun[i], one, key=lambda found: (found.margin > 0, found.margin if found.margin <= 0 else 0.0)
-                )
+            state = start._replace(amount=amount)
+            for i, one in zip(weak, self.ask([state] * len(weak), [courses[i] for i in weak]), strict=True):
+                begun[i] = one if one.margin > begun[i].margin else begun[i]
             weak = [i for i in weak if begun[i].margin <= 0]
-        trails = self._give_up([[one] for one in begun])
-        return [self._last_believed(self._within_caps(trail)) for trail in trails]
+        return [self._last_believed(self._within_caps(trail)) for trail in self._give_up([[one] for one in begun])]
 
     def _give_up(self, trails: list[list[Found]]) -> list[list[Found]]:
         """Give up what is not needed, round by round; return the states that each start passed."""
         active = [i for i, trail in enumerate(trails) if trail[-1].margin > 0]
-        enough = [min(1.0, trail[0].score) for trail in trails]
+        enough = [ENOUGH * min(1.0, trail[0].score) for trail in trails]
+        needed: list[set[Move]] = [set() for _ in trails]  # what could not be given up, and is not tried again
         for _ in range(ROUNDS):
             pause()
-            tried = [(i, state) for i in active for state in trails[i][-1].state.moves(NARROWEST)]
-            if not tried:
-                break
-            found = self.ask([state for _, state in tried], [trails[i][-1].donor for i, _ in tried])
+            moves = [
+                (i, move) for i in active for move in trails[i][-1].state.moves(NARROWEST) if move not in needed[i]
+            ]
+            states = [trails[i][-1].state.moved(move) for i, move in moves]
+            found = self.ask(states, [trails[i][-1].course for i, _ in moves])
             for i in list(active):
-                mine = [one for (k, _), one in zip(tried, found, strict=True) if k == i]
-                fine = [one for one in mine if one.score >= enough[i] and one.margin > 0]
-                best = min(fine, key=lambda one: one.price, default=None)
-                if best is None or best.price >= trails[i][-1].price - 1e-6:
+                best = None
+                for (k, move), one in zip(moves, found, strict=True):
+                    if k != i:
+                        continue
+                    if one.score < enough[i] or one.margin <= 0:
+                        needed[i].add(move)
+                    elif one.price < trails[i][-1].price - 1e-6 and (best is None or one.price < best.price):
+                        best = one
+                if best is None:
                     active.remove(i)
                 else:
                     trails[i].append(best)
@@ -361,16 +437,16 @@ class QuerySearch:
             return [one for one in trail if self._fits(one)]
         now = trail[-1]
         while not self._fits(now) and now.state.n_edits:
-            moves = list(now.state.moves(1))
-            found = self.ask(moves, [now.donor] * len(moves))
+            moves = [now.state.moved(move) for move in now.state.moves(1)]
+            found = self.ask(moves, [now.course] * len(moves))
             fitting = [one for one in found if self._fits(one) and one.state.n_edits]
             if fitting:
                 now = max(fitting, key=lambda one: (one.margin > 0, one.score, one.margin))
                 break
             # Of what saves something, that which convinces most.
             now = max(found, key=lambda one: one.score + one.margin - one.price)
-        if now.margin <= 0 and now.state.n_edits:
-            more = self.ask([now.state._replace(amount=amount) for amount in AMOUNTS], [now.donor] * len(AMOUNTS))
+        if now.margin <= 0 and now.state.n_edits and now.course.kind == "follow":
+            more = self.ask([now.state._replace(amount=amount) for amount in AMOUNTS], [now.course] * len(AMOUNTS))
             more = [one for one in more if self._fits(one)]
             enough = [one for one in more if one.margin > 0]
             now = enough[0] if enough else max([now, *more], key=lambda one: one.margin)
@@ -410,41 +486,65 @@ class QuerySearch:
 
     # Edits.
 
-    def _follows(self, one: Found) -> list[Edit]:
+    def _edit(
+        self,
+        kind: str,
+        amount: float,
+        columns: tuple[int, ...],
+        start: int,
+        end: int,
+        *,
+        course: FloatArray | None = None,
+        row: int | None = None,
+        rise: tuple[int, int] = (0, 0),
+        group: str = "",
+    ) -> Edit:
+        """Return an edit of some columns in a window."""
+        info, coordinates = self.request.info, self.space.coordinates
+        return Edit(
+            features=tuple(info.feature_names[f] for f in coordinates.moved_by(columns)),
+            start=start,
+            end=end,
+            kind=kind,
+            amount=amount,
+            columns=columns,
+            text=edit_words(kind, amount, group, start, end, info, row),
+            row=row,
+            rise=rise,
+            course=course,
+            coordinates=coordinates,
+        )
+
+    def _smooth_edits(self, one: Found) -> list[Edit]:
         """Return the edits of a state."""
-        rows, courses = self.donors
-        names, info = self.request.info.feature_names, self.request.info
-        edits = []
+        course, edits = one.course, []
         for group, (first, last) in zip(self.groups, one.state.windows.tolist(), strict=True):
             if last <= first:
                 continue
             start, end = self.windows.knots[first], self.windows.knots[last]
-            columns = list(group.columns)
-            when = (
-                f"steps {start} to {end}"
-                if info.sampling_rate is None
-                else f"{start / info.sampling_rate:.3g} to {end / info.sampling_rate:.3g} s"
-            )
+            columns, values = list(group.columns), None
+            if course.kind == "follow":
+                values = course.values[start:end][:, columns]
+            elif course.unit is not None:
+                values = course.unit[columns][None]
             edits.append(
-                Edit(
-                    features=tuple(names[f] for f in self.space.coordinates.moved_by(columns)),
-                    start=start,
-                    end=end,
-                    kind="follow",
-                    amount=one.state.amount,
-                    columns=group.columns,
-                    text=f"{group.name} as in training series {rows[one.donor]}, {when}",
-                    row=int(rows[one.donor]),
+                self._edit(
+                    course.kind,
+                    one.state.amount if course.kind == "follow" else course.amount,
+                    group.columns,
+                    start,
+                    end,
+                    course=values,
+                    row=course.row,
                     rise=self.windows.rises(first, last),
-                    course=courses[one.donor, start:end][:, columns],
-                    coordinates=self.space.coordinates,
+                    group=group.name,
                 )
             )
         return edits
 
     def _all_edits(self, one: Found) -> list[Edit]:
         """Return the edits of a state, and what the constraints alter after them."""
-        edits = self._follows(one)
+        edits = self._smooth_edits(one)
         if not self.constrained:
             return edits
         made = apply_edits(self.query, edits)
@@ -476,7 +576,7 @@ class QuerySearch:
     def _nothing(self) -> Found:
         state = State(np.zeros((len(self.groups), 2), dtype=np.int64))
         proba = self.request.classifier.outputs_unchecked(self.query[None], None)[0]
-        return Found(state, 0, self.query.copy(), 0.0, -1.0, 0.0, proba=proba)
+        return Found(state, Course("follow", 1.0, self.own), self.query.copy(), 0.0, -1.0, 0.0, proba=proba)
 
     def why_none(self, best: Found) -> str:
         """Return why the best attempt is no answer."""
@@ -489,3 +589,22 @@ class QuerySearch:
         if not n:
             return "not even one answer was found; the first has the best attempt"
         return "only 1 answer was found" if n == 1 else f"only {n} different answers were found"
+
+
+def edit_words(kind: str, amount: float, group: str, start: int, end: int, info: SeriesInfo, row: int | None) -> str:
+    """Return an edit in words."""
+    rate = info.sampling_rate
+    when = f"steps {start} to {end}" if rate is None else f"{start / rate:.3g} to {end / rate:.3g} s"
+    if kind == "follow":
+        part = "" if amount == 1 else f", {amount:.3g} of the way"
+        how = f"as in training series {row}{part}"
+    elif kind == "level":
+        how = f"moved by {amount:.3g} standard deviations"
+    elif kind == "size":
+        how = f"{amount:.3g} times as large"
+    elif kind == "shift":
+        later = "later" if amount > 0 else "earlier"
+        how = f"{abs(amount):g} steps {later}" if rate is None else f"{abs(amount) / rate:.3g} s {later}"
+    else:
+        how = "smoother"
+    return f"{group}: {how}, {when}"

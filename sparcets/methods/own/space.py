@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,11 +39,12 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class EditSpace:
-    """Coordinates, their groups, and the laws that hold in all training series."""
+    """Coordinates, their groups and standard deviations, and the laws that hold in all training series."""
 
     coordinates: Coordinates
     groups: tuple[Group, ...]
-    laws: tuple[Law, ...] = ()
+    laws: tuple[Law, ...]
+    spread: FloatArray
 
     @classmethod
     def fit(cls, job: FitJob, *, seed: int, without_laws: Sequence[str] = ()) -> EditSpace:
@@ -60,20 +61,22 @@ class EditSpace:
         mutable = job.constraints.mutable
         coordinates = coordinates.within(mutable)
         labels = job.y if job.numbers is None else None
-        found = find_groups(series.values, labels, coordinates, mutable, job.info.feature_names, seed)
-        return cls(coordinates, found, laws)
+        values = coordinates.of(series.values)
+        found = find_groups(values, labels, coordinates, mutable, job.info.feature_names, seed)
+        return cls(coordinates, found, laws, np.nanstd(values[series.inside], axis=0))
 
     def within(self, mutable: BoolArray) -> EditSpace:
         """Return the space where fewer features (features,) may change."""
         coordinates = self.coordinates.within(mutable)
         kept = [Group(g.name, tuple(c for c in g.columns if mutable[c])) for g in self.groups]
-        return EditSpace(coordinates, tuple(g for g in kept if g.columns), self.laws)
+        return replace(self, coordinates=coordinates, groups=tuple(g for g in kept if g.columns))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
         return {
             "coordinates": self.coordinates.to_dict(),
             "groups": [[group.name, list(group.columns)] for group in self.groups],
+            "spread": self.spread.tolist(),
             "laws": [[law.kind, list(law.features), law.text, law.name] for law in self.laws],
         }
 
@@ -82,7 +85,7 @@ class EditSpace:
         """Build from :meth:`to_dict`'s output."""
         laws = (Law(kind=k, features=tuple(f), text=t, name=n) for k, f, t, n in data["laws"])
         groups = tuple(Group(str(name), tuple(int(c) for c in columns)) for name, columns in data["groups"])
-        return cls(Coordinates.from_dict(data["coordinates"]), groups, tuple(laws))
+        return cls(Coordinates.from_dict(data["coordinates"]), groups, tuple(laws), np.array(data["spread"]))
 
 
 def find_groups(
@@ -100,7 +103,8 @@ def find_groups(
     Parameters
     ----------
     values, labels
-        Training series (batch, time, features), and their classes (batch,); None where they have numbers.
+        Coordinates of the training series (batch, time, features), and their classes (batch,); None where they have
+        numbers.
     coordinates
         The map that edits act through.
     mutable
@@ -113,13 +117,19 @@ def find_groups(
     units = _units(coordinates, mutable)
     if not units:
         return ()
-    alike = _likeness(coordinates.of(values), labels, units, generator(seed, "groups"))
+    alike = _likeness(values, labels, units, generator(seed, "groups"))
     numbers = _cluster(1.0 - alike)
     groups = []
     for number in np.unique(numbers):
         columns = tuple(sorted(c for i in np.flatnonzero(numbers == number).tolist() for c in units[i]))
         groups.append(Group(name_of([names[c] for c in columns]), columns))
-    return tuple(sorted(groups, key=lambda group: group.columns))
+    groups.sort(key=lambda group: group.columns)
+    known = [group.name for group in groups]
+    # Two groups of one name, such as two parts of the same arm, are told apart by their features.
+    return tuple(
+        group if known.count(group.name) == 1 else Group(listed([names[c] for c in group.columns]), group.columns)
+        for group in groups
+    )
 
 
 def _units(coordinates: Coordinates, mutable: BoolArray) -> list[tuple[int, ...]]:
@@ -165,18 +175,30 @@ def _cluster(distance: FloatArray) -> Any:
 def name_of(features: Sequence[str]) -> str:
     """Return a name for features that move together.
 
-    >>> name_of(["LeftWrist_x", "LeftElbow_x", "RightHand_y"]), name_of(["acc_x", "acc_z"]), name_of(["f1", "f2"])
-    ('both arms', 'acc_x and acc_z', 'f1 and f2')
+    >>> name_of(["LeftWrist_x", "RightWrist_y"]), name_of(["l_elbow_x", "l_wrist_x"]), name_of(["acc_x", "acc_z"])
+    ('both wrists', 'left elbow and wrist', 'acc_x and acc_z')
+    >>> name_of(["LeftElbow_x", "LeftWrist_x", "LeftHand_x", "RightElbow_x", "RightWrist_x", "RightHand_x"])
+    'both arms'
     """
     parts = [body_part(name) for name in features]
-    limbs, sides = {part.limb for part in parts}, {part.side for part in parts}
-    if len(limbs) == 1 and "" not in limbs and len(features) > 1:
-        limb = limbs.pop()
-        return f"both {limb}s" if len(sides) == 2 else f"the {' '.join(filter(None, (*sides, limb)))}"
-    points = list(dict.fromkeys(split_axis(name)[0] for name in features))
-    told = list(features) if len(features) <= NAMED else points
-    if len(told) == 1:
-        return told[0]
-    if len(told) <= NAMED:
-        return f"{', '.join(told[:-1])} and {told[-1]}"
-    return f"{', '.join(told[:NAMED])} and {len(told) - NAMED} more"
+    limbs, sides = {part.limb for part in parts}, sorted({part.side for part in parts})
+    points = list(dict.fromkeys(part.point for part in parts))
+    if "" not in limbs and len(limbs) == 1 and len(features) > 1:
+        both = len(sides) == 2
+        named = [f"{point}s" if both else point for point in points]
+        told = listed(named) if len(points) < NAMED else f"{limbs.pop()}{'s' * both}"
+        return " ".join(filter(None, ("both" if both else sides[0], told)))
+    stems = list(dict.fromkeys(split_axis(name)[0] for name in features))
+    return listed(features if len(features) <= NAMED else stems)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as in a sentence, the first few of many.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed("abcdef")
+    ('a', 'a and b', 'a, b, c and 3 more')
+    """
+    shown = list(names[:NAMED])
+    if len(names) > NAMED:
+        return f"{', '.join(shown)} and {len(names) - NAMED} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
