@@ -12,6 +12,7 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.explanation import join
+from sparcets.core.info import Scaler
 from sparcets.core.series import Series
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.own.prototypes import Prototypes
@@ -114,7 +115,9 @@ def test_a_classifier_does_not_depend_on_the_number_of_threads() -> None:
 def test_of_equally_near_prototypes_the_first_is_taken_however_many_queries_there_are() -> None:
     rng = np.random.default_rng(0)
     series = np.repeat(rng.normal(size=(4, 20, 4)).astype(np.float32), 10, axis=0)  # each ten times
-    prototypes = Prototypes(Series(series), np.zeros(len(series), dtype=np.int64), np.arange(len(series)))
+    prototypes = Prototypes(
+        Series(series), np.zeros(len(series), dtype=np.int64), np.arange(len(series)), Scaler(np.zeros(4), np.ones(4))
+    )
     x, target = torch.tensor(rng.normal(size=(40, 20, 4)), dtype=torch.float32), np.zeros(40, dtype=np.int64)
     together = prototypes.nearest(x, target, 6)
     alone = np.concatenate([prototypes.nearest(x[i : i + 1], target[:1], 6) for i in range(len(x))])

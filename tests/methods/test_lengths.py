@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.core.info import Scaler
 from sparcets.core.series import Series
 from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
@@ -19,6 +20,7 @@ from sparcets.training import losses
 from sparcets.training.generator import Discriminator, Generator
 
 STEPS, WIDTH = 20, 4
+NO_SCALE = Scaler(np.zeros(4), np.ones(4))
 LENGTHS = torch.tensor([20, 13, 7, 5, 2, 1])
 X, Y = make_series(90, n_steps=STEPS)
 N = STEPS - np.arange(90) % 8
@@ -112,11 +114,11 @@ def test_features_of_the_whole_length_are_those_of_series_without_padding():
 
 
 def test_prototypes_are_resampled_to_the_length_of_the_query():
-    prototypes = Prototypes(Series(PADDED, N), Y, np.arange(90)).at_length(10)
+    prototypes = Prototypes(Series(PADDED, N), Y, np.arange(90), NO_SCALE).at_length(10)
     assert prototypes.series.values.shape == (90, 10, 4) and prototypes.series.lengths is None
     np.testing.assert_array_equal(prototypes.series.values[:, 0], PADDED[:, 0])
     np.testing.assert_allclose(prototypes.series.values[:, -1], PADDED[np.arange(90), N - 1], atol=1e-6)
-    alone = Prototypes(Series(X), Y, np.arange(90))
+    alone = Prototypes(Series(X), Y, np.arange(90), NO_SCALE)
     assert alone.at_length(STEPS) is alone
 
 

@@ -38,11 +38,11 @@ def test_fields_of_the_config_are_parameters_by_their_path() -> None:
     assert set(ex.get_params(deep=False)) == {"classifier", "config", "domain_losses"}
     assert ex.get_params()["config__train__lr"] == ex.config.train.lr
     before = ex.config
-    assert ex.set_params(config__max_series=9, config__train__lr=0.5) is ex
-    assert (ex.config.max_series, ex.config.train.lr, ex.config.train.epochs) == (9, 0.5, before.train.epochs)
+    assert ex.set_params(config__max_series=90, config__train__lr=0.5) is ex
+    assert (ex.config.max_series, ex.config.train.lr, ex.config.train.epochs) == (90, 0.5, before.train.epochs)
     assert before == sp.ExplainerConfig.tiny()  # a config is never changed itself
-    ex.set_params(config=before, config__max_series=8)
-    assert (ex.config.max_series, ex.config.train.lr) == (8, before.train.lr)
+    ex.set_params(config=before, config__max_series=80)
+    assert (ex.config.max_series, ex.config.train.lr) == (80, before.train.lr)
 
 
 def test_new_parameters_need_a_new_fit() -> None:

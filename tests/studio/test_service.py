@@ -1,4 +1,4 @@
-"""The service: one request at a time, urgent ones first, within limits; drafts of answers, and what becomes of them."""
+"""The service: one request at a time, urgent ones first, within limits, and answers that are final."""
 
 import asyncio
 import sys
@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.methods.own.search import Draft, remember_searches
 from sparcets.methods.request import pause, pausing
 from sparcets.studio.models import AnswerRequest, ExplainRequest, Limits
 from sparcets.studio.service import StudioService, Turns
@@ -155,36 +154,15 @@ def test_a_search_in_a_search_changes_neither(fitted: tuple[sp.Explainer, Any]) 
     assert np.array_equal(alone.counterfactual, interrupted.counterfactual)
 
 
-def test_a_draft_says_whether_it_is_final_and_obeys_the_constraints(fitted: tuple[sp.Explainer, Any]) -> None:
-    ex, x = fitted
-    memory: Any = {}
-    with remember_searches(memory, first := Draft()):
-        ex.explain(x, target=1)
-    assert memory  # one search was made
-    rules = sp.Constraints(immutable=[3], ranges={0: (-2, 2)})
-    draft = Draft(earlier=memory)
-    with remember_searches(own := {}, draft):
-        made = ex.explain(x, target=1, constraints=rules)
-    assert not draft.is_final and not own and made.valid[0]  # repaired without a search
-    assert not made.changed[..., 3].any() and np.abs(made.counterfactual[made.changed]).max() <= 3
-    whole = ex.explain(x, target=1)
-    with remember_searches(memory, again := Draft()):
-        made = ex.explain(x, target=1)
-    assert first.is_final == again.is_final
-    assert not again.is_final or np.array_equal(made.counterfactual, whole.counterfactual)
-
-
-def test_the_page_gets_a_draft_and_then_the_answer(sample: Sample, fitted: tuple[sp.Explainer, Any]) -> None:
+def test_the_page_gets_the_final_answer_at_once(sample: Sample, fitted: tuple[sp.Explainer, Any]) -> None:
     workspace = Workspace(sample.folder)
     with workspace.create("explainers", "sparcets") as folder:
         fitted[0].save(folder)
         write_record(folder, workspace.explainer("nearest").model_copy(update={"id": "sparcets", "method": "sparcets"}))
     service = StudioService(workspace, Limits(), "cpu")
     asked: Any = {"explainer": "sparcets", "rows": [0], "sparsity": 0.01}
-    draft = service.answers.respond(AnswerRequest(**asked, draft=True))
-    assert draft.draft and service.answers.known(ExplainRequest(**asked)) is None  # a draft is not kept
-    final = service.answers.respond(ExplainRequest(**asked))
-    assert not final.draft
-    again = service.answers.respond(AnswerRequest(**asked, draft=True))
-    assert again == final and draft.answers[0].share_changed <= 0.01
+    first = service.answers.respond(AnswerRequest(**asked, draft=True))
+    assert not first.draft and first.answers[0].share_changed <= 0.01
+    assert service.answers.known(ExplainRequest(**asked)) is not None  # and is kept
+    assert service.answers.respond(ExplainRequest(**asked)) == first
     service.close()

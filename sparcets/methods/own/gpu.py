@@ -23,7 +23,7 @@ GPU_BATCH = 8192  # queries per pass; enough to fill a large GPU
 
 
 def can_use_gpu_path(options: CallOptions, model: FittedModel, classifier: Classifier) -> bool:
-    """Return whether one pass can run entirely on the GPU: a generator, no cap, only immutable features."""
+    """Return whether one pass can run entirely on the GPU: a generator, no caps, only immutable features."""
     explained = model.ensemble.explained
     return (
         model.device.type == "cuda"
@@ -33,6 +33,7 @@ def can_use_gpu_path(options: CallOptions, model: FittedModel, classifier: Class
         and not model.ensemble.double
         and options.n == 1
         and options.sparsity is None
+        and options.edits is None
         and options.confidence is None
         and set(options.constraints.active_kinds()) <= {IMMUTABLE}
     )

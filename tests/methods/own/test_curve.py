@@ -5,45 +5,31 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sparcets.methods.own.candidates import Prototypes
+import torch
 
 import sparcets as sp
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.own import search as search_module
-from sparcets.methods.own.operating_point import CAPS, NO_POINT, SHARES, measure_curve, measure_search
-from sparcets.methods.own.search import ATTEMPTS, Search
+from sparcets.methods.own.operating_point import CAPS, NO_POINT, SHARES, measure_curve, measure_search, rank_changes
+from sparcets.methods.own.prototypes import Prototypes
+from sparcets.methods.own.search import answer
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
 X, Y = make_series(120, n_steps=12)
 INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
-Z = INFO.scaler.transform(X).astype(np.float32)
 CLASSIFIER = sp.wrap(MeanModule(), n_classes=3)
-PARTS = 5
 
 
 @pytest.fixture
 def model(build_model):
     def build(*judges, **kwargs):
-        return build_model(INFO, [CLASSIFIER], Prototypes(Series(Z), Y), judges=judges, generates=False, **kwargs)
+        prototypes = Prototypes(Series(X), Y, np.arange(len(X)), INFO.scaler)
+        return build_model(INFO, [CLASSIFIER], prototypes, judges=judges, generates=False, **kwargs)
 
     return build
-
-
-@pytest.fixture
-def searched(monkeypatch):
-    """Let the search return ever smaller parts of its starts, and return the numbers of its rows."""
-    sizes = []
-
-    def search_pieces(ensemble, projection, starts, **options):
-        sizes.append(len(starts.x))
-        return [starts.change * (1 - i / PARTS) for i in range(PARTS)]
-
-    monkeypatch.setattr(search_module, "search_pieces", search_pieces)
-    return sizes
 
 
 def request(queries, **constraints):
@@ -78,35 +64,21 @@ def answers(queries, size=4.0, steps=8):
 
 
 def curve(model, given, **constraints):
-    return measure_curve(request(given.query, **constraints), given.counterfactual, model, NO_POINT)
+    return measure_curve(request(given.query, **constraints), given.counterfactual, model)
 
 
 # At fit.
 
 
 def test_the_search_is_measured_at_every_cap(model):
-    queries = X[Y != 1][:5]
-    points = measure_search(model(MeanModule()), request(queries))
+    asked, built = request(X[Y != 1][:5]), model(MeanModule())
+    points = measure_search(built, asked)
     assert [p.log_sparsity_weight for p in points] == pytest.approx([-math.log(cap) for cap in CAPS])
-    assert all(p.changed <= cap for p, cap in zip(points, CAPS, strict=True))
-    assert points[-1].valid == points[-1].transfer == 1.0 and all(p.residual_scale == 1.0 for p in points)
-
-
-def test_one_search_serves_every_cap(model, searched):
-    points = measure_search(model(MeanModule()), request(X[Y != 1][:5]))
-    assert searched == [5 * len(ATTEMPTS[0])]
-    assert [p.changed for p in points] == pytest.approx([math.floor(48 * cap) / 48 for cap in CAPS])
-
-
-def test_every_cap_gives_what_a_search_of_its_own_would(model):
-    asked, built, rows = request(X[Y != 1][:5]), model(MeanModule()), np.arange(5)
-    for point, cap in zip(measure_search(built, asked), CAPS, strict=True):
-        capped = replace(asked, at_most=np.full(5, math.floor(48 * cap)))
-        search = Search(capped, built, NO_POINT)
-        search.refine_rows(rows)
-        series = search.found.series[:, 0]
+    for point, cap in zip(points, CAPS, strict=True):
+        series = answer(replace(asked, at_most=np.full(5, math.floor(48 * cap))), built).counterfactual
         assert point.valid == pytest.approx((CLASSIFIER.predict(series) == 1).mean())
-        assert point.changed == pytest.approx((series != asked.X).mean())
+        assert point.changed == pytest.approx((series != asked.X).mean()) and point.changed <= cap
+    assert points[-1].valid == points[-1].transfer == 1.0 and all(p.residual_scale == 1.0 for p in points)
 
 
 def test_without_held_out_queries_there_is_one_empty_point(model):
@@ -116,55 +88,77 @@ def test_without_held_out_queries_there_is_one_empty_point(model):
 # On request.
 
 
-@pytest.mark.usefixtures("searched")
 def test_the_largest_changes_of_an_answer_alone_by_hand(model):
     given = answers(X[Y != 1][:3])
     made = curve(model(MeanModule(), MeanModule(sharpness=0.5)), given)
-    n = len(SHARES)
     for i, share in enumerate(SHARES):
-        kept = math.ceil(share * 8 - 1e-9)
-        np.testing.assert_allclose(made["share"][:, i], kept / 48)
-    series = given.counterfactual
-    valid = CLASSIFIER.predict(series) == 1
+        np.testing.assert_allclose(made["share"][:, i], math.ceil(share * 8 - 1e-9) / 48)
+    valid = CLASSIFIER.predict(given.counterfactual) == 1
     np.testing.assert_array_equal(made["valid"][:, 0], valid)
     np.testing.assert_array_equal(made["support"][:, 0], valid)  # the judges predict what the classifier does
-    assert made["share"].shape == made["support"].shape == made["valid"].shape and made["share"].shape[1] > n
-    assert (made["valid"][:, 0] == 1).all() and (made["valid"][:, n - 1] == 0).any()
+    assert made["share"].shape == made["support"].shape == made["valid"].shape == (3, len(SHARES))
+    assert (made["valid"][:, 0] == 1).all() and (made["valid"][:, -1] == 0).any()
 
 
-@pytest.mark.usefixtures("searched")
-def test_the_candidates_of_the_search_are_points_too(model):
+def test_shares_are_of_what_may_change(model):
     given = answers(X[Y != 1][:3])
-    made = curve(model(MeanModule()), given)
-    assert (made["share"][:, len(SHARES) :] > 0.9).any()  # of whole real series, which change everything
     within = curve(model(MeanModule()), given, immutable=["f0", "f2", "f3"])
-    assert np.nanmax(within["share"][:, len(SHARES) :]) <= 1.0
-    assert np.nanmin(within["share"]) >= 1 / 12  # of twelve mutable entries
+    assert np.nanmax(within["share"]) == 8 / 12 and np.nanmin(within["share"]) >= 1 / 12  # of twelve mutable entries
     frozen = curve(model(MeanModule()), given, immutable=["f0", "f2", "f3"], frozen=[(8, None)])
     assert np.nanmax(frozen["share"]) == 1.0 and np.nanmin(frozen["share"]) >= 1 / 8  # of eight that may change
 
 
-@pytest.mark.usefixtures("searched")
-def test_an_answer_that_changes_nothing_has_no_points_of_its_own(model):
-    queries = X[Y != 1][:3]
-    given = answers(queries, size=0.0)
-    made = curve(model(MeanModule()), given)
-    for values in made.values():
-        assert np.isnan(values[:, : len(SHARES)]).all()
+def test_an_answer_that_changes_nothing_has_no_points(model):
+    made = curve(model(MeanModule()), answers(X[Y != 1][:3], size=0.0))
+    assert all(np.isnan(values).all() for values in made.values())
 
 
-@pytest.mark.usefixtures("searched")
 def test_without_families_there_is_no_support(model):
     made = curve(model(), answers(X[Y != 1][:3]))
     assert np.isnan(made["support"]).all() and not np.isnan(made["valid"][:, 0]).any()
 
 
-def test_many_answers_are_searched_in_parts_and_have_their_own_points(model, searched):
-    queries = X[Y != 1][:70]
-    given = answers(queries)
-    whole = curve(model(MeanModule()), given)
-    assert len(searched) > 1
-    few = curve(model(MeanModule()), given[np.array([0, 69])])
-    for row, name in ((0, "share"), (69, "share"), (0, "support"), (69, "valid")):
-        own, expected = whole[name][row], few[name][[0, 69].index(row)]
-        np.testing.assert_allclose(own[~np.isnan(own)], expected[~np.isnan(expected)])
+def test_an_answer_has_its_own_points_in_any_company(model):
+    given, built = answers(X[Y != 1][:70]), model(MeanModule())
+    whole, few = curve(built, given), curve(built, given[np.array([0, 69])])
+    for name, values in few.items():
+        np.testing.assert_array_equal(whole[name][[0, 69]], values)
+
+
+# Ranks.
+
+
+def test_a_window_outranks_a_larger_point():
+    delta = torch.zeros(1, 12, 2)
+    delta[0, 3:8, 0] = 1.0
+    delta[0, 10, 1] = 2.0  # alone: with its neighbours it is 2/3
+    rank = rank_changes(delta)[0]
+    assert rank[10, 1] == 5 and sorted(rank[3:8, 0].tolist()) == [0, 1, 2, 3, 4]
+    assert set(rank[4:7, 0].tolist()) == {0, 1, 2}  # its middle is kept longest
+    delta[0, 10, 1] = 4.0
+    assert rank_changes(delta)[0, 10, 1] == 0
+
+
+def test_ranks_number_every_entry_and_unchanged_entries_come_last():
+    delta = torch.randn(3, 7, 4, generator=torch.Generator().manual_seed(0))
+    delta[:, :, 1] = 0
+    rank = rank_changes(delta)
+    assert all(sorted(r.flatten().tolist()) == list(range(28)) for r in rank)
+    assert (rank[..., 1] >= 21).all() and (rank[..., [0, 2, 3]] < 21).all()
+
+
+def test_the_window_grows_with_the_series():
+    delta = torch.zeros(1, 25, 2)  # a fifth: five steps wide
+    delta[0, 10:15, 0] = 1.0
+    delta[0, 18:21, 1] = 1.5  # 0.9 with its neighbours within five steps, 1.5 within three
+    rank = rank_changes(delta)[0]
+    assert rank[12, 0] == 0 and rank[18:21, 1].min() > 0
+    short = rank_changes(delta[:, 6:])[0]  # 19 steps: three wide
+    assert short[13, 1] == 0 and short[4:9, 0].min() > 0
+    assert rank_changes(delta, divisor=40)[0, 19, 1] == 0  # a 40th, three wide at least
+    long = torch.zeros(1, 100, 2)  # 21 wide
+    long[0, 20:41, 0] = 1.0
+    long[0, 60:80, 1] = 1.04  # 20 of 21 steps: 0.99 with its neighbours
+    assert rank_changes(long)[0, 30, 0] == 0
+    long[0, 60:80, 1] = 1.06  # 1.01
+    assert rank_changes(long)[0, 30, 0] > 0

@@ -5,17 +5,21 @@ import math
 import pytest
 import torch
 import torch.nn.functional as functional
+from hypothesis import given
+from hypothesis import strategies as st
 
 import sparcets as sp
 from sparcets.methods.own.generator import (
     HIGH,
     LOW,
+    NEGLIGIBLE,
     Critic,
     GatedGenerator,
     Mixer,
     ModelSizes,
     configured_sizes,
     default_sizes,
+    drop_negligible,
     hard_concrete,
     window_mean,
 )
@@ -295,3 +299,25 @@ def test_sizes_follow_the_data_and_the_device(n_series, n_features, on_gpu, size
 def test_a_setting_replaces_its_own_size_and_no_other(name):
     sizes = configured_sizes(sp.ExplainerConfig().override(f"{name}=7"), 5000, 12, on_gpu=True)
     assert sizes == ModelSizes(**{**LARGE, name.partition(".")[2]: 7, "steps": 1800})
+
+
+# What is negligible.
+
+
+def test_a_negligible_window_is_dropped_and_the_small_end_of_a_large_one_is_kept():
+    delta = torch.zeros(1, 60, 2)
+    delta[0, 5:30, 0] = 0.09  # a little less than a tenth, for long
+    delta[0, 10:30, 1] = 0.8
+    delta[0, 30, 1] = 0.01  # next to large changes
+    kept = drop_negligible(delta)
+    assert not kept[..., 0].any() and torch.equal(kept[..., 1], delta[..., 1])
+
+
+@given(st.integers(1, 80), st.integers(0, 1000), st.floats(0.01, 1.0))
+def test_what_is_not_negligible_keeps_its_bits(n_steps, seed, size):
+    delta = size * torch.randn(3, n_steps, 4, generator=torch.Generator().manual_seed(seed))
+    kept = drop_negligible(delta)
+    dropped = (kept == 0) & (delta != 0)
+    assert torch.equal(kept[~dropped], delta[~dropped])
+    width = max(3, n_steps // 5) | 1
+    assert not dropped[delta.abs() >= NEGLIGIBLE * width].any()

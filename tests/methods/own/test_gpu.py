@@ -12,7 +12,9 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own import explainer as explainer_module
 from sparcets.methods.own import gpu
+from sparcets.methods.own.generator import drop_negligible
 from sparcets.methods.own.gpu import can_use_gpu_path
+from sparcets.methods.own.operating_point import best_point
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.request import CallOptions
 from sparcets.testing.data import make_series
@@ -34,6 +36,15 @@ def one_pass(monkeypatch):
     monkeypatch.setattr(gpu, "GPU_BATCH", 16)
 
 
+def proposed(explainer, e):
+    """Return what the generator gives at the best operating point."""
+    point, scaler = best_point(explainer.trade_off_), explainer.info_.scaler
+    device = explainer._model.device
+    x = torch.tensor(scaler.transform(e.query), dtype=torch.float32, device=device)
+    delta = explainer._model.propose(x, torch.tensor(e.target, device=device), point.log_sparsity_weight)
+    return scaler.add_delta(e.query, drop_negligible(point.residual_scale * delta).cpu().numpy())
+
+
 def assert_same(e, other):
     for name in ("query", "target", "status", "query_index", "reason"):
         assert np.array_equal(getattr(e, name), getattr(other, name)), name
@@ -45,12 +56,16 @@ def assert_same(e, other):
 
 @pytest.mark.parametrize("n", [1, 16, 40])
 @pytest.mark.parametrize("target", [None, 1, "other class"])
-def test_it_gives_the_answers_of_the_search(explainer, request, n, target):
+def test_it_gives_the_proposals_of_the_generator_and_else_the_answers_of_the_search(explainer, request, n, target):
     queries = X[Y != 1][:1] if n == 1 else X[:n]
     targets = (explainer.classifier.predict(queries) + 1) % 3 if target == "other class" else target
     searched = explainer.explain(queries, target=targets)
     request.getfixturevalue("one_pass")
-    assert_same(explainer.explain(queries, target=targets), searched)
+    e = explainer.explain(queries, target=targets)
+    generated = e.status == "generated"
+    assert generated.any() and e.valid[generated].all()
+    np.testing.assert_allclose(e.counterfactual[generated], proposed(explainer, e)[generated], atol=1e-5)
+    assert_same(e[~generated], searched[~generated])
 
 
 def test_immutable_features_are_kept_and_the_search_answers_where_one_pass_does_not(explainer, request):
@@ -81,17 +96,17 @@ def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
     info = SeriesInfo.from_series(X, ("a", "b", "c"))
     cuda = torch.device("cuda")
     classifier = SimpleNamespace(device=cuda)
-    plain = build_model(info, [MeanModule()], Prototypes(Series(X), Y, np.arange(len(Y))))
+    plain = build_model(info, [MeanModule()], Prototypes(Series(X), Y, np.arange(len(Y)), info.scaler))
 
     def stays(*, device=cuda, member=classifier, explained=classifier, double=False, generates=True, **options):
-        own = {name: options.pop(name) for name in ("n", "sparsity") if name in options}
+        own = {name: options.pop(name) for name in ("n", "sparsity", "edits") if name in options}
         ensemble = replace(plain.ensemble, explained=member, device=device, double=double)
         generator = plain.generator if generates else None
         call = CallOptions.standing(sp.Constraints(**options), info, explained).for_call(**own)
         return can_use_gpu_path(call, replace(plain, ensemble=ensemble, generator=generator), explained)
 
     assert stays() and stays(immutable=["f0"])
-    assert not stays(n=2) and not stays(sparsity=0.5) and not stays(ranges={"f1": (-9, 9)})
+    assert not stays(n=2) and not stays(sparsity=0.5) and not stays(edits=2) and not stays(ranges={"f1": (-9, 9)})
     assert not stays(double=True) and not stays(generates=False)
     assert not stays(device=torch.device("cpu"))
     assert not stays(explained=SimpleNamespace(device=cuda))  # not the one it was fitted for
@@ -101,16 +116,13 @@ def test_only_a_gpu_and_a_plain_call_can_stay_there(build_model):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_on_a_gpu_the_answers_are_those_of_the_search_up_to_bfloat16(monkeypatch):
+def test_on_a_gpu_the_answers_are_the_proposals_up_to_bfloat16(monkeypatch):
     X, y = make_series(200, n_steps=20)
     classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=8, device="cuda")).fit(X, y)
     explainer = sp.Explainer(classifier, sp.ExplainerConfig.tiny().override("device=cuda")).fit(X, y)
     monkeypatch.setattr(gpu, "GPU_BATCH", 16)
-    one_pass = explainer.explain(X[:50], target=1)
-    monkeypatch.setattr(explainer_module, "can_use_gpu_path", lambda *args: False)
-    searched = explainer.explain(X[:50], target=1)
-    assert one_pass.valid.all() and searched.valid.all() and np.array_equal(one_pass.query, searched.query)
-    generated = (one_pass.status == "generated") & (searched.status == "generated")
-    assert generated.sum() > 10
-    size = np.abs(searched.delta)[generated].max()
-    np.testing.assert_allclose(one_pass.delta[generated], searched.delta[generated], atol=0.05 * size)
+    e = explainer.explain(X[:50], target=1)
+    generated = e.status == "generated"
+    assert e.valid.all() and generated.sum() > 10
+    expected = (proposed(explainer, e) - e.query)[generated]
+    np.testing.assert_allclose(e.delta[generated], expected, atol=0.05 * np.abs(expected).max())

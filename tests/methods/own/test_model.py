@@ -26,7 +26,7 @@ def model(build_model):
 
     def build(*sharpness, **kwargs):
         members = [MeanModule(sharpness=s) for s in sharpness or (10.0,)]
-        return build_model(INFO, members, Prototypes(Series(Z), Y, np.arange(len(Y))), **kwargs)
+        return build_model(INFO, members, Prototypes(Series(X), Y, np.arange(len(Y)), INFO.scaler), **kwargs)
 
     return build
 

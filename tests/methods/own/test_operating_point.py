@@ -55,7 +55,7 @@ def model(build_model):
         return build_model(
             INFO,
             [MeanModule(sharpness=3.0)],
-            Prototypes(Series(Z), Y, np.arange(len(Y))),
+            Prototypes(Series(X), Y, np.arange(len(Y)), INFO.scaler),
             judges=judges,
             log_weights=[math.log(w) for w in weights],
             scales=scales,

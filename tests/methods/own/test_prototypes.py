@@ -1,30 +1,31 @@
-"""Prototypes: which series are kept, which are nearest, and what a query without one gets."""
+"""Prototypes: which series are kept, as they were recorded, and which are nearest."""
 
 import numpy as np
-import pytest
 import torch
-from sparcets.methods.own.candidates import Prototypes
 
 import sparcets as sp
+from sparcets.core.info import Scaler
 from sparcets.core.series import Series
-from sparcets.methods.own import candidates as module
+from sparcets.methods.own import prototypes as module
+from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
 X, Y = make_series(48, n_steps=12)
 CLASSIFIER = sp.wrap(MeanModule(), n_classes=3)
 QUERIES = torch.tensor(make_series(5, n_steps=12, seed=1)[0])
-NO_CLASS_2 = Prototypes(Series(X[Y != 2]), Y[Y != 2])
+SCALER = Scaler(np.array([1.0, 0.0, 0.0, -2.0]), np.array([1.0, 2.0, 0.5, 1.0]))
+NO_CLASS_2 = Prototypes(Series(X[Y != 2]), Y[Y != 2], np.flatnonzero(Y != 2), SCALER)
 
 
 def test_they_are_series_that_are_labelled_and_predicted_as_their_class(fit_job):
     wrong = X.copy()
     wrong[np.flatnonzero(Y == 0)[:5], :, 0] -= 5  # labelled 0, predicted otherwise
-    job = fit_job(wrong, Y)
-    chosen = Prototypes.choose(job, CLASSIFIER, seed=0)
+    chosen = Prototypes.choose(fit_job(wrong, Y), CLASSIFIER, seed=0)
     assert len(chosen) == 48 - 5 and np.bincount(chosen.classes).tolist() == [11, 16, 16]
-    right = CLASSIFIER.predict(wrong) == Y
-    np.testing.assert_array_equal(chosen.series.values, job.info.scaler.transform(wrong[right]).astype(np.float32))
+    right = np.flatnonzero(CLASSIFIER.predict(wrong) == Y)
+    assert chosen.series.values.dtype == wrong.dtype and chosen.rows.tolist() == right.tolist()
+    np.testing.assert_array_equal(chosen.series.values, wrong[right])
     np.testing.assert_array_equal(chosen.classes, Y[right])
 
 
@@ -33,21 +34,19 @@ def test_a_limited_number_per_class_is_drawn_by_the_seed(fit_job, monkeypatch):
     monkeypatch.setattr(module, "MAX_ENTRIES", 0)
     job = fit_job(X, Y)
     one, same, other = (Prototypes.choose(job, CLASSIFIER, seed=seed) for seed in (0, 0, 1))
-    assert np.bincount(one.classes).tolist() == [3, 3, 3]
-    assert np.array_equal(one.series.values, same.series.values) and not np.array_equal(
-        one.series.values, other.series.values
-    )
+    assert np.bincount(one.classes).tolist() == [3, 3, 3] and np.array_equal(one.series.values, X[one.rows])
+    assert np.array_equal(one.rows, same.rows) and not np.array_equal(one.rows, other.rows)
     monkeypatch.setattr(module, "MAX_ENTRIES", 3 * 5 * X[0].size)  # more of short series
     assert np.bincount(Prototypes.choose(job, CLASSIFIER, seed=0).classes).tolist() == [5, 5, 5]
 
 
-def test_the_nearest_by_brute_force_and_minus_one_if_there_are_no_more():
-    target = np.array([0, 1, 2, 1, 0])
+def test_the_nearest_in_standardised_units_by_brute_force_and_minus_one_if_there_are_no_more():
+    target, scaled = np.array([0, 1, 2, 1, 0]), SCALER.transform(NO_CLASS_2.series.values)
     rows = NO_CLASS_2.nearest(QUERIES, target, 3)
     for i, k in enumerate(target):
         distance = [
             (float(((series - QUERIES[i].numpy()) ** 2).sum()), row)
-            for row, series in enumerate(NO_CLASS_2.series.values)
+            for row, series in enumerate(scaled)
             if NO_CLASS_2.classes[row] == k
         ]
         assert rows[i].tolist() == ([row for _, row in sorted(distance)[:3]] if k != 2 else [-1, -1, -1])
@@ -55,16 +54,19 @@ def test_the_nearest_by_brute_force_and_minus_one_if_there_are_no_more():
     assert ((many[target != 2] >= 0).sum(1) == 16).all() and (many[:, 16:] == -1).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_prototypes_by_row_and_the_query_itself_for_minus_one(dtype):
-    x = QUERIES[:3].to(dtype)
-    selected = NO_CLASS_2.select(np.array([4, -1, 0]), x)
-    torch.testing.assert_close(selected[[0, 2]], torch.tensor(NO_CLASS_2.series.values[[4, 0]], dtype=dtype))
-    assert torch.equal(selected[1], x[1]) and selected.dtype == dtype
+def test_gaps_count_as_the_last_value_before_and_stay_gaps():
+    gaps = NO_CLASS_2.series.values.copy()
+    gaps[:, 3, 1] = np.nan
+    some = Prototypes(Series(gaps), NO_CLASS_2.classes, NO_CLASS_2.rows, SCALER)
+    filled = Prototypes(Series(gaps).filled(), NO_CLASS_2.classes, NO_CLASS_2.rows, SCALER)
+    target = np.array([0, 1, 0, 1, 0])
+    assert np.array_equal(some.nearest(QUERIES, target, 4), filled.nearest(QUERIES, target, 4))
+    assert np.isnan(some.series.values[:, 3, 1]).all()
 
 
-def test_without_any_the_query_itself_is_selected():
-    none = Prototypes(Series(np.zeros((0, 12, 4), dtype=np.float32)), np.zeros(0, dtype=np.int64))
-    rows = none.nearest(QUERIES, np.zeros(5, dtype=np.int64), 2)
-    assert len(none) == 0 and (rows == -1).all()
-    assert torch.equal(none.select(rows[:, 0], QUERIES), QUERIES)
+def test_a_selection_with_other_classes():
+    some = NO_CLASS_2.select(np.array([4, 0]), np.array([0, 1]))
+    assert some.rows.tolist() == NO_CLASS_2.rows[[4, 0]].tolist() and some.classes.tolist() == [0, 1]
+    assert np.array_equal(some.series.values, NO_CLASS_2.series.values[[4, 0]])
+    none = NO_CLASS_2.select(np.zeros(0, dtype=np.int64))
+    assert len(none) == 0 and (none.nearest(QUERIES, np.zeros(5, dtype=np.int64), 2) == -1).all()
