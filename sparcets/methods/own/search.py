@@ -310,17 +310,9 @@ class QuerySearch:
         score, margin = self._convinced(made)
         scale = self.request.info.scaler.scale
         visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
-        return [
-            Found(
-                state,
-                course,
-                made[i],
-                float(score[i]),
-                float(margin[i]),
-                float(visible[i]) + EDIT_PRICE * state.n_edits,
-            )
-            for i, (state, course) in enumerate(zip(states, courses, strict=True))
-        ]
+        price = visible + EDIT_PRICE * np.array([state.n_edits for state in states])
+        said = zip(states, courses, made, score.tolist(), margin.tolist(), price.tolist(), strict=True)
+        return [Found(*one) for one in said]
 
     @torch.no_grad()
     def _convinced(self, made: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -370,8 +362,7 @@ class QuerySearch:
 
     def _working(self, whole: State, courses: Sequence[Course]) -> list[Course]:
         """Return the courses that convince the explained model where all groups follow them."""
-        found = self.ask([whole] * len(courses), courses)
-        return [one.course for one in found if one.margin > 0]
+        return [one.course for one in self.ask([whole] * len(courses), courses) if one.margin > 0]
 
     def _others(self, whole: State, best: Found) -> list[Found]:
         """Return what is found without one of the groups of an answer."""
@@ -426,10 +417,8 @@ class QuerySearch:
 
     def _fits(self, one: Found) -> bool:
         """Return whether a candidate obeys the caps."""
-        most_edits = self.request.edits
-        return (self.most is None or self.n_changed(one.series) <= self.most) and (
-            most_edits is None or one.state.n_edits <= most_edits
-        )
+        most, edits = self.most, self.request.edits
+        return (most is None or self.n_changed(one.series) <= most) and (edits is None or one.state.n_edits <= edits)
 
     def _within_caps(self, trail: list[Found]) -> list[Found]:
         """Go on below the caps, convinced or not; then more is done of the little that is left."""
