@@ -16,6 +16,7 @@ import numpy as np
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.coordinates import Coordinates
 from sparcets.core.errors import DataError, ShapeError
+from sparcets.core.series import Series
 
 FREE = "free"
 NEEDS = ("model", "families", "realism")
@@ -53,6 +54,8 @@ class Edit:
         deviation of each (1, columns); of ``free``, the values; None for other kinds.
     coordinates
         The map between series and coordinates; None for ``free``.
+    steps
+        Length of the query without padding; None if it is not known.
     """
 
     features: tuple[str, ...]
@@ -67,6 +70,7 @@ class Edit:
     rise: tuple[int, int] = (0, 0)
     course: FloatArray | None = None
     coordinates: Coordinates | None = None
+    steps: int | None = None
 
     def __repr__(self) -> str:
         return f"Edit({self.kind} {self.amount:.3g}, {', '.join(self.features)}, steps {self.start} to {self.end})"
@@ -130,7 +134,7 @@ KINDS: Mapping[str, Callable[[FloatArray, Edit], FloatArray]] = {
 }
 
 
-def apply_edits(query: FloatArray, edits: Sequence[Edit]) -> FloatArray:
+def apply_edits(query: FloatArray, edits: Sequence[Edit], training: Any = None) -> FloatArray:
     """Return the counterfactual of a query: its edits, one after the other.
 
     It is computed in float64 and rounded once, to the type of the query. Padding, gaps and what no edit moves stay as
@@ -142,6 +146,9 @@ def apply_edits(query: FloatArray, edits: Sequence[Edit]) -> FloatArray:
         Series (time, features) in the data's own units.
     edits
         As :meth:`Explanation.edits` returns them.
+    training
+        The training series, an array (batch, time, features) or a list of series (time, features): needed for edits
+        that follow one whose course was not stored (``ExplainerConfig(store_courses=False)``).
 
     Returns
     -------
@@ -154,33 +161,35 @@ def apply_edits(query: FloatArray, edits: Sequence[Edit]) -> FloatArray:
     >>> apply_edits(np.zeros((3, 1)), [higher]).ravel().tolist()
     [1.0, 1.0, 0.0]
     """
-    series: FloatArray = np.asarray(query)
-    if series.ndim != 2:
-        raise ShapeError(f"apply_edits takes one query (time, features), got shape {series.shape}. Pass e.query[i].")
-    late = [edit for edit in edits if edit.end > len(series)]
-    if late:
-        raise ShapeError(
-            f"{late[0]!r} does not fit into a series of {len(series)} steps. Pass the query it was made for."
-        )
-    smooth = [edit for edit in edits if edit.coordinates is not None]
-    made: FloatArray = series.copy()
-    if smooth and smooth[0].coordinates is not None:
-        made = _smoothly(series, smooth, smooth[0].coordinates)
+    made: FloatArray = np.array(query)
+    if made.ndim != 2:
+        raise ShapeError(f"apply_edits takes one query (time, features), got shape {made.shape}. Pass e.query[i].")
+    for edit in edits:
+        if edit.end > len(made):
+            raise ShapeError(f"{edit!r} does not fit into {len(made)} steps. Pass the query that it was made for.")
+    smooth = [
+        edit if training is None else with_course(edit, training) for edit in edits if edit.coordinates is not None
+    ]
+    if smooth:
+        n = smooth[0].steps or len(made)
+        made[:n] = _smoothly(made[:n], smooth)
     for edit in edits:
         if edit.kind == FREE and edit.course is not None:
             made[edit.start : edit.end, list(edit.columns)] = edit.course
     return made
 
 
-def _smoothly(series: FloatArray, edits: Sequence[Edit], coordinates: Coordinates) -> FloatArray:
-    """Return the series (time, features) that edits of coordinates make of a query."""
+def _smoothly(series: FloatArray, edits: Sequence[Edit]) -> FloatArray:
+    """Return the series (time, features) that edits of coordinates make of a query without padding."""
+    coordinates = edits[0].coordinates
+    assert coordinates is not None
     own = coordinates.of(series)
     changed = own.copy()
     for edit in edits:
         if edit.kind == "follow" and edit.course is None:
             raise DataError(
-                f"{edit!r}: the course of training series {edit.row} was not kept (store_courses=False). "
-                "Fill it in first: apply_edits(query, with_courses(edits, X_train))."
+                f"{edit!r}: the course of training series {edit.row} was not stored. Pass the training series: "
+                "apply_edits(query, edits, X_train)."
             )
         window, columns = slice(edit.start, edit.end), list(edit.columns)
         now = changed[:, columns]
@@ -193,23 +202,15 @@ def _smoothly(series: FloatArray, edits: Sequence[Edit], coordinates: Coordinate
     return made
 
 
-def with_courses(edits: Sequence[Edit], X: FloatArray) -> list[Edit]:
-    """Return edits with the courses of their training series, for explanations that keep the row numbers alone.
-
-    Parameters
-    ----------
-    edits
-        As :meth:`Explanation.edits` returns them.
-    X
-        The training series (batch, time, features), as given to ``fit``.
-    """
-    filled = []
-    for edit in edits:
-        if edit.kind == "follow" and edit.course is None and edit.row is not None and edit.coordinates is not None:
-            course = edit.coordinates.of(np.asarray(X[edit.row]))[edit.start : edit.end, list(edit.columns)]
-            edit = replace(edit, course=course)
-        filled.append(edit)
-    return filled
+def with_course(edit: Edit, training: Any) -> Edit:
+    """Return an edit with the course of the training series that it follows, if it is not stored."""
+    if edit.kind != "follow" or edit.course is not None or edit.row is None or edit.coordinates is None:
+        return edit
+    if not 0 <= edit.row < len(training):
+        raise DataError(f"{edit!r} follows training series {edit.row}, of {len(training)} that were given.")
+    series = Series(np.asarray(training[edit.row])[None])
+    course = edit.coordinates.of(series.resampled(edit.steps or series.n_steps)[0])
+    return replace(edit, course=course[edit.start : edit.end, list(edit.columns)])
 
 
 def free_edits(query: FloatArray, made: FloatArray, feature_names: Sequence[str]) -> list[Edit]:
@@ -301,7 +302,7 @@ class EditLists:
         return cls(tuple(tuple(edits[start:end]) for start, end in pairwise(bounds)))
 
 
-_PLAIN = ("start", "end", "kind", "amount", "text", "row")
+_PLAIN = ("start", "end", "kind", "amount", "text", "row", "steps")
 _TUPLES = ("features", "columns", "needed_by", "rise")
 
 
@@ -319,3 +320,24 @@ def _edit(values: Mapping[str, Any], course: FloatArray, maps: Sequence[Coordina
     if known["kind"] not in (*KINDS, FREE) or not 0 <= known["start"] < known["end"]:
         raise ValueError(f"an edit cannot be {known['kind']!r} from step {known['start']} to {known['end']}")
     return Edit(**known, course=kept, coordinates=None if values["map"] is None else maps[values["map"]])
+
+
+def edits_to_json(edits: Sequence[Edit]) -> str:
+    """Return the edits of one answer as text, with all that :func:`apply_edits` needs."""
+    arrays = EditLists((tuple(edits),)).to_arrays()
+    table = json.loads(str(arrays[f"{PREFIX}table"]))
+    courses = [None if edit.course is None else edit.course.ravel().tolist() for edit in edits]
+    return json.dumps(table | {"courses": courses})
+
+
+def edits_from_json(text: str) -> list[Edit]:
+    """Return the edits that :func:`edits_to_json` wrote.
+
+    >>> edit = Edit(features=("f0",), start=0, end=2, kind="free", amount=1.0, columns=(0,), course=np.ones((2, 1)))
+    >>> apply_edits(np.zeros((3, 1)), edits_from_json(edits_to_json([edit]))).ravel().tolist()
+    [1.0, 1.0, 0.0]
+    """
+    table = json.loads(text)
+    maps = [Coordinates.from_dict(known) for known in table["coordinates"]]
+    courses = [np.array([] if course is None else course, dtype=np.float64) for course in table["courses"]]
+    return [_edit(one, course, maps) for one, course in zip(table["edits"], courses, strict=True)]

@@ -268,6 +268,8 @@ class ExplainerConfig(MethodConfig):
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
     proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator for many series, else a search
+    groups: tuple[tuple[str, ...], ...] = ()  # features that are edited together; others are grouped by the data
+    store_courses: bool = True  # False: answers name the training series that an edit follows, without its values
     without_laws: tuple[str, ...] = ()  # names of laws of the data (ex.laws_) that answers need not keep
     noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
     gate: Literal["none", "feature", "window"] = "window"  # gates: none, per feature, or per feature and window

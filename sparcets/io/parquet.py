@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.arrays import BoolArray, IntArray
+from sparcets.core.edits import edits_to_json
 from sparcets.core.explanation import Explanation
 from sparcets.core.series import Series
 from sparcets.io.files import atomic_path
@@ -61,6 +62,10 @@ def answers_table(e: Explanation, ids: Any) -> Any:
         "plausibility": _numbers_by_name(tuple(e.plausibility), np.stack([*e.plausibility.values()], axis=1)),
         "counterfactual": _lists_by_name(names, e.counterfactual, steps),
         "changed": _lists_by_name(names, e.changed, steps),
+        "edits": pa.array(
+            [None] * len(e) if e.edit_lists is None else [edits_to_json(edits) for edits in e.edit_lists.lists],
+            pa.string(),
+        ),
         "reason": pa.array([reason or None for reason in e.reason.tolist()], pa.string()),
         "error": pa.nulls(len(e), pa.string()),
     }

@@ -440,6 +440,16 @@ class Answers:
         support[rows] = self.support
         return Evidence(families=self.families, support=support)
 
+    def without_courses(self) -> Answers:
+        """Return the answers without the values of the training series that their edits follow."""
+        if self.edit_lists is None:
+            return self
+        lists = tuple(
+            tuple(replace(edit, course=None) if edit.kind == "follow" else edit for edit in edits)
+            for edits in self.edit_lists.lists
+        )
+        return replace(self, edit_lists=EditLists(lists))
+
     def edits_of(self, n_answers: int, rows: IntArray) -> EditLists | None:
         """Return the edits of these answers, which are the given rows of all; the others have none."""
         if self.edit_lists is None:

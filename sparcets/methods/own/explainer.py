@@ -224,7 +224,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             ensemble=ensemble,
             prototypes=Prototypes.choose(job, self.classifier, seed),
             reference=PlausibilityReference.fit(job.series, job.y, job.info),
-            space=EditSpace.fit(job, seed=seed, without_laws=self.config.without_laws),
+            space=EditSpace.fit(job, self.config, seed),
             generator=generator,
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,
@@ -377,7 +377,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     def _explain(self, request: Request) -> Answers:
         model = self._model_for(request.goal).at_length(request.series.n_steps)
-        return answer(request, model)
+        answers = answer(request, model)
+        return answers if self.config.store_courses else answers.without_courses()
 
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._model_for(options.goal)

@@ -347,7 +347,7 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
             members=replace(inner._number_model.members, explained=surrogate),
             reference=whole["reference"],
             reference_numbers=whole["reference_numbers"],
-            space=EditSpace.fit(job, seed=seed, without_laws=config.without_laws),
+            space=EditSpace.fit(job, config, seed),
             long=LongSeries(grid, averages.info.scaler, whole["prototypes"]),
             long_numbers=whole["prototype_numbers"],
         )
@@ -357,6 +357,6 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
             model,
             ensemble=replace(model.ensemble, explained=cast("Classifier", surrogate)),
             reference=PlausibilityReference.fit(job.series, job.y, job.info),
-            space=EditSpace.fit(job, seed=seed, without_laws=config.without_laws),
+            space=EditSpace.fit(job, config, seed),
             long=LongSeries(grid, averages.info.scaler, Prototypes.choose(job, user, seed)),
         )

@@ -347,7 +347,7 @@ def fit_number_model(
         device=device,
         double=job.X.dtype == np.float64,
         gaps=regressor.takes_gaps,
-        space=EditSpace.fit(job, seed=seed, without_laws=config.without_laws),
+        space=EditSpace.fit(job, config, seed),
         **real_series(job, regressor, seed),
     )
 

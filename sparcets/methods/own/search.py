@@ -502,6 +502,7 @@ class QuerySearch:
             rise=rise,
             course=course,
             coordinates=coordinates,
+            steps=len(self.query),
         )
 
     def _smooth_edits(self, one: Found) -> list[Edit]:

@@ -10,8 +10,10 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.coordinates import Coordinates
+from sparcets.core.errors import ConfigError, quoted
 from sparcets.core.laws import Law, find_laws
 from sparcets.core.seeding import generator
+from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.request import FitJob
 from sparcets.motion.skeleton import body_part, split_axis
 
@@ -47,7 +49,7 @@ class EditSpace:
     spread: FloatArray
 
     @classmethod
-    def fit(cls, job: FitJob, *, seed: int, without_laws: Sequence[str] = ()) -> EditSpace:
+    def fit(cls, job: FitJob, config: ExplainerConfig, seed: int) -> EditSpace:
         """Find laws and groups in the training series of a fit."""
         series = job.series
         laws, coordinates = find_laws(
@@ -56,13 +58,13 @@ class EditSpace:
             units=job.info.units,
             tolerance=job.constraints.tolerance,
             seed=seed,
-            without=without_laws,
+            without=config.without_laws,
         )
         mutable = job.constraints.mutable
         coordinates = coordinates.within(mutable)
         labels = job.y if job.numbers is None else None
         values = coordinates.of(series.values)
-        found = find_groups(values, labels, coordinates, mutable, job.info.feature_names, seed)
+        found = find_groups(values, labels, coordinates, mutable, job.info.feature_names, seed, given=config.groups)
         return cls(coordinates, found, laws, np.nanstd(values[series.inside], axis=0))
 
     def within(self, mutable: BoolArray) -> EditSpace:
@@ -95,6 +97,7 @@ def find_groups(
     mutable: BoolArray,
     names: Sequence[str],
     seed: int,
+    given: Sequence[Sequence[str]] = (),
 ) -> tuple[Group, ...]:
     """Return groups of coordinates whose differences between series of different classes go together.
 
@@ -113,13 +116,21 @@ def find_groups(
         Of the features.
     seed
         Of the pairs of series.
+    given
+        Groups of the user, names of features; only the others are grouped by their differences.
     """
+    taken = {name: number for number, group in enumerate(given) for name in group}
+    unknown = [name for name in taken if name not in names]
+    if unknown:
+        raise ConfigError(f"'groups' names {quoted(unknown[0])}, which is no feature. Known: {', '.join(names)}.")
     units = _units(coordinates, mutable)
+    mine = [tuple(c for unit in units for c in unit if taken.get(names[c]) == number) for number in range(len(given))]
+    groups = [Group(name_of([names[c] for c in columns]), columns) for columns in mine if columns]
+    units = [unit for unit in units if not any(names[c] in taken for c in unit)]
     if not units:
-        return ()
+        return tuple(groups)
     alike = _likeness(values, labels, units, generator(seed, "groups"))
     numbers = _cluster(1.0 - alike)
-    groups = []
     for number in np.unique(numbers):
         columns = tuple(sorted(c for i in np.flatnonzero(numbers == number).tolist() for c in units[i]))
         groups.append(Group(name_of([names[c] for c in columns]), columns))
