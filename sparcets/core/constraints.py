@@ -109,7 +109,7 @@ class Constraints:
         """Return plain values for JSON; an open end of a range is None, and of a function only its name is kept."""
         by_feature = isinstance(self.frozen, Mapping)
         return {
-            "immutable": _plain(self.immutable),
+            "immutable": [_plain(f) for f in self.immutable],
             "frozen": [] if by_feature else _plain(self.frozen),
             "frozen_features": _plain(self.frozen) if by_feature else [],
             "ranges": [[_plain(f), [_finite(v) for v in open_ends(*ends)]] for f, ends in self.ranges.items()],
@@ -117,7 +117,7 @@ class Constraints:
             "direction": _plain(self.direction),
             "groups": {name: _plain(members) for name, members in self.groups.items()},
             "max_features": _plain(self.max_features),
-            "integer": _plain(self.integer),
+            "integer": [_plain(f) for f in self.integer],
             "monotone": _plain(self.monotone),
             "fixed_sum": _plain(self.fixed_sum),
             "project": None if self.project is None else _name_of(self.project),

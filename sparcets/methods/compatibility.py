@@ -63,16 +63,16 @@ class Labels:
     @property
     def y(self) -> IntArray:
         """Class of each series (batch,); zeros for a regressor."""
-        return self.values if self.outcome is None else np.zeros(len(self.values), dtype=np.int64)
+        return self.values if self.class_names else np.zeros(len(self.values), dtype=np.int64)
 
     @property
     def numbers(self) -> FloatArray | None:
         """Numbers (batch, outputs) of a regressor, else None."""
-        return None if self.outcome is None else self.values
+        return None if self.class_names else self.values
 
     def judge(self, outputs: FloatArray, some: _Labelled) -> ModelCheck:
         """Return how outputs (batch, classes or numbers) for some labelled series compare with their labels."""
-        if self.outcome is None:
+        if not self.outcome:
             said = np.asarray(outputs.argmax(1), dtype=np.int64)
             return ModelCheck.of_classes(said, some.y, self.class_names, held_out=some.held_out)
         center, scale = self.outcome.center, self.outcome.scale
@@ -80,7 +80,7 @@ class Labels:
 
     def n_other(self, first: FloatArray, again: FloatArray) -> int:
         """Return how many predictions (batch, outputs) differ in the class, or in a number by more than noise."""
-        if self.outcome is None:
+        if not self.outcome:
             return int(_contradicts(first, again).sum())
         return int(((np.abs(first - again) / self.outcome.scale).max(1) > NOISE_NUMBERS).sum())
 

@@ -22,7 +22,7 @@ from sparcets.core.outcome import is_reached
 from sparcets.core.series import Series
 from sparcets.core.target import check_confidence
 from sparcets.core.words import share_from, unsure_words
-from sparcets.methods.goal import BoundTarget
+from sparcets.methods.goal import BoundTarget, outcome_of
 from sparcets.models.base import Classifier
 from sparcets.models.views import Goal, Within, at_length
 
@@ -181,8 +181,7 @@ class CallOptions:
     def towards(self, goal: Goal) -> CallOptions:
         """Return the options for queries of a regressor that have to reach a goal."""
         model: Any = self.classifier
-        assert self.info.outcome is not None
-        classifier = Within(model, goal, self.info.outcome.scale)
+        classifier = Within(model, goal, outcome_of(self.info).scale)
         return replace(self, goal=goal, classifier=classifier, info=replace(self.info, class_names=goal.names))
 
     def request(self, series: Series, target: IntArray) -> Request:
