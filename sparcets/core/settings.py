@@ -250,6 +250,8 @@ class ExplainerConfig(MethodConfig):
     limits: ClassVar[dict[str, str]] = MethodConfig.limits | {
         "max_series": ">= 10",
         "noise": ">= 0",
+        "edit_price": ">= 0",
+        "change_price": ">= 0",
         "ramp": "a share",
     }
 
@@ -268,6 +270,8 @@ class ExplainerConfig(MethodConfig):
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
     proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator for many series, else a search
+    edit_price: float = 0.03  # of each edit of an answer, and
+    change_price: float = 1.0  # of a visible change of all entries: the search looks for the cheapest answer
     groups: tuple[tuple[str, ...], ...] = ()  # features that are edited together; others are grouped by the data
     store_courses: bool = True  # False: answers name the training series that an edit follows, without its values
     without_laws: tuple[str, ...] = ()  # names of laws of the data (ex.laws_) that answers need not keep

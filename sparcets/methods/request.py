@@ -297,6 +297,8 @@ class Request(_Batch):
         limits = self.constraints.active_kinds()
         if self.at_most is not None:
             limits.insert(0, f"at most {int(self.at_most[i])} of {self._n_free_of(i)} entries changed")
+        if self.edits is not None:
+            limits.insert(0, f"at most {self.edits} edit{'s' * (self.edits > 1)}")
         return f" within the constraints ({'; '.join(limits)})" if limits else ""
 
     def why_missed(self, i: int, proba: FloatArray, otherwise: str) -> str:

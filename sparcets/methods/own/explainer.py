@@ -225,6 +225,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             prototypes=Prototypes.choose(job, self.classifier, seed),
             reference=PlausibilityReference.fit(job.series, job.y, job.info),
             space=EditSpace.fit(job, self.config, seed),
+            prices=(self.config.edit_price, self.config.change_price),
             generator=generator,
             log_sparsity_weights=log_weight_grid(self.config.min_sparsity_weight, self.config.max_sparsity_weight),
             residual_scales=RESIDUAL_SCALES,

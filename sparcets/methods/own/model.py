@@ -62,6 +62,8 @@ class FittedModel:
         The averaged generator, or None where the search alone answers.
     space
         What edits act on.
+    prices
+        Of each edit, and of visible changes of all entries.
     log_sparsity_weights
         Logarithms of the sparsity weights that are tried, from the smallest to the largest.
     residual_scales
@@ -74,6 +76,7 @@ class FittedModel:
     prototypes: Prototypes
     reference: PlausibilityReference
     space: EditSpace
+    prices: tuple[float, float]
     generator: GatedGenerator | None = None
     log_sparsity_weights: tuple[float, ...] = (0.0,)
     residual_scales: tuple[float, ...] = (1.0,)
@@ -189,6 +192,8 @@ class NumberModel:
         As of an :class:`Ensemble`.
     space
         What edits act on.
+    prices
+        Of each edit, and of visible changes of all entries.
     long, long_numbers
         Where the above belongs to averages of long series: how answers are carried to whole ones, with whole real
         series, and the labels and predictions of these.
@@ -206,6 +211,7 @@ class NumberModel:
     device: torch.device
     double: bool
     space: EditSpace
+    prices: tuple[float, float]
     gaps: bool = False
     long: LongSeries | None = None
     long_numbers: FloatArray | None = None
@@ -257,6 +263,7 @@ class NumberModel:
             prototypes=self._restricted(self.prototypes, self.prototype_numbers, goal),
             reference=self.reference.restricted(np.flatnonzero(inside)),
             space=self.space,
+            prices=self.prices,
             long=long,
         )
 
@@ -348,6 +355,7 @@ def fit_number_model(
         double=job.X.dtype == np.float64,
         gaps=regressor.takes_gaps,
         space=EditSpace.fit(job, config, seed),
+        prices=(config.edit_price, config.change_price),
         **real_series(job, regressor, seed),
     )
 

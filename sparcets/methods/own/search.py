@@ -10,25 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
-from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, fade, free_edits
+from sparcets.core.arrays import BoolArray, FloatArray, differs
+from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
+from sparcets.core.enforcement import IMMUTABLE
 from sparcets.core.evidence import compare_shape
 from sparcets.core.info import SeriesInfo
+from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.space import EditSpace, Group
+from sparcets.methods.own.windows import Course, Move, State, Windows
 from sparcets.methods.request import Answers, Request, pause
 from sparcets.training.device import threads_for
 
-KNOTS = 12  # borders of windows are multiples of this part of a series
 NARROWEST = 2  # parts that a window has at least, unless a cap asks for fewer
-RISE = 1 / 8  # of a series, in which an edit fades in or out
-SHRINK = (1 / 2, 1 / 4, 1 / 8)  # of a window, that are given up at a time
 ROUNDS = 24
 DONORS = (6, 6)  # real series that a search starts from, one batch after the other until one is believed
 # Courses made of the query itself: other levels, in standard deviations, other sizes, times and smoother ones.
@@ -36,111 +35,11 @@ LEVELS, SIZES, SHIFTS, REACHES = (1.0, 2.0), (0.5, 1.5), (-1 / 8, -1 / 16, 1 / 1
 OTHERS = 3  # real series from which further answers start
 ENOUGH = 0.95  # of what the whole course convinces, that is kept
 AMOUNTS = (1.25, 1.5, 2.0, 3.0)  # tried where the whole way to a real series is not enough
-EDIT_PRICE = 0.03  # an edit is worth so large a share of visible changes
 VISIBLE = 0.1  # standard deviations from which on a change is visible
 MOST_DOUBT = 6.0  # beyond which a head's log-probability says nothing of a direction
 BATCH = {"cpu": 32, "cuda": 2048}  # candidates per pass
 MAX_OVERLAP = 0.5  # of the changed entries of different answers
 STEPS_BACK = (0, 1, 2, 4, 8)  # from the last state, that the selector is asked about
-
-
-class Windows:
-    """Windows between the knots of a series of ``n_steps`` steps, with their weights."""
-
-    def __init__(self, n_steps: int) -> None:
-        parts = max(1, min(KNOTS, n_steps // 2))
-        self.knots: list[int] = np.unique(np.linspace(0, n_steps, parts + 1).round().astype(int)).tolist()
-        self.n_steps, self.rise = n_steps, max(1, round(n_steps * RISE))
-        self._weights: dict[tuple[int, int], FloatArray] = {}
-
-    @property
-    def n_parts(self) -> int:
-        """Number of parts between knots."""
-        return len(self.knots) - 1
-
-    def rises(self, first: int, last: int) -> tuple[int, int]:
-        """Return in how many steps a window between two knots fades in and out: not at the ends of the series."""
-        start, end = self.knots[first], self.knots[last]
-        rise = min(self.rise, max(1, (end - start) // 2))
-        return (rise if start else 0, rise if end < self.n_steps else 0)
-
-    def weights(self, first: int, last: int) -> FloatArray:
-        """Return the weight of each step (time,)."""
-        if (first, last) not in self._weights:
-            start, end = self.knots[first], self.knots[last]
-            weights = np.zeros(self.n_steps)
-            weights[start:end] = fade(end - start, *self.rises(first, last))
-            self._weights[first, last] = weights
-        return self._weights[first, last]
-
-
-class Course(NamedTuple):
-    """What groups may follow: a real series, or the query itself made higher, larger, later or smoother.
-
-    Attributes
-    ----------
-    kind, amount
-        As of an :class:`~sparcets.core.edits.Edit`.
-    values
-        Coordinates (time, features) where the edit acts fully.
-    row
-        Number of the training series, or None.
-    unit
-        Of a level, one standard deviation of each coordinate, with its sign (features,).
-    """
-
-    kind: str
-    amount: float
-    values: FloatArray
-    row: int | None = None
-    unit: FloatArray | None = None
-
-
-class Move(NamedTuple):
-    """Another window of one group, between two knots."""
-
-    group: int
-    first: int
-    last: int
-
-
-class State(NamedTuple):
-    """Which part of a course each group follows.
-
-    Attributes
-    ----------
-    windows
-        First and last knot of each group (groups, 2); equal where it follows nothing.
-    amount
-        Share of the way to the course.
-    """
-
-    windows: IntArray
-    amount: float = 1.0
-
-    @property
-    def n_edits(self) -> int:
-        """Number of groups that follow."""
-        return int((self.windows[:, 1] > self.windows[:, 0]).sum())
-
-    def moves(self, narrowest: int) -> list[Move]:
-        """Return what can be given up: all that a group follows, or a part of its window."""
-        moves = []
-        for group, (first, last) in enumerate(self.windows.tolist()):
-            width = last - first
-            options = {(0, 0)} if width else set()
-            for share in SHRINK:
-                given_up = max(1, round(width * share))
-                if width - given_up >= narrowest:
-                    options |= {(first + given_up, last), (first, last - given_up)}
-            moves += [Move(group, *option) for option in sorted(options)]
-        return moves
-
-    def moved(self, move: Move) -> State:
-        """Return the state with another window of one group."""
-        windows = self.windows.copy()
-        windows[move.group] = move.first, move.last
-        return self._replace(windows=windows)
 
 
 @dataclass(eq=False)
@@ -202,7 +101,7 @@ def answer(request: Request, model: FittedModel) -> Answers:
                 assert best.proba is not None
                 proba[row] = best.proba
                 if best.valid:
-                    status[row] = "refined"
+                    status[row] = "neighbour" if search.is_whole(best) else "refined"
                     support[row] = best.support
                 else:
                     reason[row] = search.why_none(best)
@@ -238,12 +137,11 @@ class QuerySearch:
         bound = request.constraints
         self.allowed: BoolArray = (request.series.measured & bound.allowed)[0]
         self.space: EditSpace = model.space.within(self.allowed.any(0))
-        self.constrained = bool(set(bound.active_kinds()) - {"immutable"}) or bool(
-            (~bound.allowed.any(0)).any() and bound.frozen_if_any is not None
-        )
+        self.constrained = not set(bound.active_kinds()) <= {IMMUTABLE}
         self.windows = Windows(len(self.query))
         self.own = self.space.coordinates.of(self.query)
         self.most = None if request.at_most is None else int(request.at_most[0])
+        self.enough: Found | None = None  # the first that would do without the caps
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -310,7 +208,8 @@ class QuerySearch:
         score, margin = self._convinced(made)
         scale = self.request.info.scaler.scale
         visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
-        price = visible + EDIT_PRICE * np.array([state.n_edits for state in states])
+        per_edit, per_change = self.model.prices
+        price = per_change * visible + per_edit * np.array([state.n_edits for state in states])
         said = zip(states, courses, made, score.tolist(), margin.tolist(), price.tolist(), strict=True)
         return [Found(*one) for one in said]
 
@@ -359,6 +258,11 @@ class QuerySearch:
                 break
             answers.append(max(left, key=lambda one: one.rank))
         return answers
+
+    def is_whole(self, one: Found) -> bool:
+        """Return whether an answer is the whole course of a real series."""
+        everywhere = (one.state.windows == [0, self.windows.n_parts]).all()
+        return bool(one.course.kind == "follow" and one.state.amount == 1 and everywhere)
 
     def _working(self, whole: State, courses: Sequence[Course]) -> list[Course]:
         """Return the courses that convince the explained model where all groups follow them."""
@@ -425,6 +329,8 @@ class QuerySearch:
         if self._fits(trail[-1]):
             return [one for one in trail if self._fits(one)]
         now = trail[-1]
+        if now.margin > 0 and (self.enough is None or now.price < self.enough.price):
+            self.enough = now
         while not self._fits(now) and now.state.n_edits:
             moves = [now.state.moved(move) for move in now.state.moves(1)]
             found = self.ask(moves, [now.course] * len(moves))
@@ -455,10 +361,12 @@ class QuerySearch:
 
     def _review(self, one: Found) -> None:
         """Ask the user's model and the selector about a candidate, as its edits give it."""
-        one.series = apply_edits(self.query, self._all_edits(one))
+        edits = self._all_edits(one)
+        one.series = apply_edits(self.query, edits)
         made = one.series[None]
         one.proba = self.request.classifier.outputs_unchecked(made, None)[0]
-        one.valid = bool(self.request.is_reached(one.proba[None], np.zeros(1, dtype=np.int64))[0]) and self._fits(one)
+        few = self._fits(one) and (self.request.edits is None or len(edits) <= self.request.edits)
+        one.valid = few and bool(self.request.is_reached(one.proba[None], np.zeros(1, dtype=np.int64))[0])
         belief = self._believe(made)
         one.support = belief.support[0].cpu().double().numpy()
         one.believed = bool(belief.believed[0])
@@ -572,6 +480,10 @@ class QuerySearch:
         """Return why the best attempt is no answer."""
         assert best.proba is not None
         failed = f"no change was found that convinces {self.request.attempt_words(0, best.proba)}"
+        if self.enough is not None:
+            n_free, n = max(int(self.allowed.sum()), 1), self.enough.state.n_edits
+            share = percent(self.n_changed(self.enough.series) / n_free)
+            failed += f"; {n} edit{'s' * (n != 1)} that change{'s' * (n == 1)} {share} would do"
         return self.request.why_missed(0, best.proba, failed)
 
     def why_fewer(self, n: int) -> str:

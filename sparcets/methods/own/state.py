@@ -145,6 +145,7 @@ def model_from_arrays(
         "prototypes": record_from_arrays(Prototypes, part_of(arrays, "prototypes")),
         "reference": PlausibilityReference.from_arrays(part_of(arrays, "reference"), info),
         "space": EditSpace.from_dict(header["space"]),
+        "prices": (config.edit_price, config.change_price),
         "long": long,
     }
     double = bool(header["double"])

@@ -1,0 +1,113 @@
+"""Windows of time, courses that groups may follow in them, and the states of a search: who follows in which window."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.edits import fade
+
+KNOTS = 12  # borders of windows are multiples of this part of a series
+RISE = 1 / 8  # of a series, in which an edit fades in or out
+SHRINK = (1 / 2, 1 / 4, 1 / 8)  # of a window, that are given up at a time
+
+
+class Windows:
+    """Windows between the knots of a series of ``n_steps`` steps, with their weights."""
+
+    def __init__(self, n_steps: int) -> None:
+        parts = max(1, min(KNOTS, n_steps // 2))
+        self.knots: list[int] = np.unique(np.linspace(0, n_steps, parts + 1).round().astype(int)).tolist()
+        self.n_steps, self.rise = n_steps, max(1, round(n_steps * RISE))
+        self._weights: dict[tuple[int, int], FloatArray] = {}
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts between knots."""
+        return len(self.knots) - 1
+
+    def rises(self, first: int, last: int) -> tuple[int, int]:
+        """Return in how many steps a window between two knots fades in and out: not at the ends of the series."""
+        start, end = self.knots[first], self.knots[last]
+        rise = min(self.rise, max(1, (end - start) // 2))
+        return (rise if start else 0, rise if end < self.n_steps else 0)
+
+    def weights(self, first: int, last: int) -> FloatArray:
+        """Return the weight of each step (time,)."""
+        if (first, last) not in self._weights:
+            start, end = self.knots[first], self.knots[last]
+            weights = np.zeros(self.n_steps)
+            weights[start:end] = fade(end - start, *self.rises(first, last))
+            self._weights[first, last] = weights
+        return self._weights[first, last]
+
+
+class Course(NamedTuple):
+    """What groups may follow: a real series, or the query itself made higher, larger, later or smoother.
+
+    Attributes
+    ----------
+    kind, amount
+        As of an :class:`~sparcets.core.edits.Edit`.
+    values
+        Coordinates (time, features) where the edit acts fully.
+    row
+        Number of the training series, or None.
+    unit
+        Of a level, one standard deviation of each coordinate, with its sign (features,).
+    """
+
+    kind: str
+    amount: float
+    values: FloatArray
+    row: int | None = None
+    unit: FloatArray | None = None
+
+
+class Move(NamedTuple):
+    """Another window of one group, between two knots."""
+
+    group: int
+    first: int
+    last: int
+
+
+class State(NamedTuple):
+    """Which part of a course each group follows.
+
+    Attributes
+    ----------
+    windows
+        First and last knot of each group (groups, 2); equal where it follows nothing.
+    amount
+        Share of the way to the course.
+    """
+
+    windows: IntArray
+    amount: float = 1.0
+
+    @property
+    def n_edits(self) -> int:
+        """Number of groups that follow."""
+        return int((self.windows[:, 1] > self.windows[:, 0]).sum())
+
+    def moves(self, narrowest: int) -> list[Move]:
+        """Return what can be given up: all that a group follows, or a part of its window."""
+        moves = []
+        for group, (first, last) in enumerate(self.windows.tolist()):
+            width = last - first
+            options = {(0, 0)} if width else set()
+            for share in SHRINK:
+                given_up = max(1, round(width * share))
+                if width - given_up >= narrowest:
+                    options |= {(first + given_up, last), (first, last - given_up)}
+            moves += [Move(group, *option) for option in sorted(options)]
+        return moves
+
+    def moved(self, move: Move) -> State:
+        """Return the state with another window of one group."""
+        windows = self.windows.copy()
+        windows[move.group] = move.first, move.last
+        return self._replace(windows=windows)
