@@ -359,10 +359,12 @@ class Explanation:
         >>> bool((sp.apply_edits(e.query[0], e.edits(0)) == e.counterfactual[0]).all())
         True
         """
+        from sparcets.show.edit_text import with_texts
+
         one = self._one(i)
         if one.edit_lists is None:
-            return free_edits(one.query[0], one.counterfactual[0], self.feature_names)
-        return list(one.edit_lists.lists[0])
+            return with_texts(one, free_edits(one.query[0], one.counterfactual[0], self.feature_names))
+        return with_texts(one, one.edit_lists.lists[0])
 
     def plot(self, i: int = 0) -> Figure:
         """Plot query and counterfactual of answer ``i``; needs ``sparcets[plots]``."""

@@ -162,3 +162,67 @@ def coordinates(point: str, feature_names: Sequence[str]) -> tuple[int, ...]:
     if not found:
         raise unknown_name("point", point, sorted({name.rsplit("_", 1)[0] for name in names}))
     return found
+
+
+NAMED = 3  # things that a name lists
+ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
+PLURALS = {"foot": "feet"}
+_NUMBERED = re.compile(r"(.*[_. -])(\d+)")
+
+
+def group_name(features: Sequence[str], among: Sequence[str] = ()) -> str:
+    """Return a name for features that move together, by the names of all features ``among`` which they are.
+
+    >>> group_name(["LeftWrist_x", "LeftElbow_x", "RightWrist_x", "RightElbow_x"])
+    'both arms'
+    >>> group_name(["LeftWrist_x", "LeftWrist_y"], ["LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y"])
+    'the left wrist'
+    >>> group_name(["acc_x", "acc_z"], ["acc_x", "acc_y", "acc_z"]), group_name(["xmeas_7", "xmeas_13"])
+    ('acc_x and acc_z', 'xmeas_7 and 13')
+    """
+    among = among or features
+    if len(features) == 1:
+        return features[0]
+    by_limb: dict[str, list[str]] = {}
+    for name in features:
+        by_limb.setdefault(body_part(name).limb, []).append(name)
+    others = by_limb.pop("", [])
+    told = [text for limb, members in by_limb.items() for text in _limb_names(limb, members, among)]
+    told += _object_names(others, among)
+    if len(told) <= NAMED:
+        return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    return f"{', '.join(told[:NAMED])} and {len(told) - NAMED} more"
+
+
+def _limb_names(limb: str, members: Sequence[str], among: Sequence[str]) -> list[str]:
+    """Return what features of arms, or of legs, are called."""
+    parts, of_limb = [body_part(name) for name in members], [one for one in map(body_part, among) if one.limb == limb]
+    sides = {part.side: [p.point for p in parts if p.side == part.side] for part in parts}
+    points = list(dict.fromkeys(part.point for part in parts))
+    if any(set(of_side) != set(points) for of_side in sides.values()):
+        return _object_names(members, among)
+    moving = {part.point for part in of_limb} - {*ROOTS}
+    axes = {part.axis for part in parts}
+    some = axes < {part.axis for part in of_limb if part.point in points} and len(axes) == 1
+    only = f" ({axes.pop()})" if some else ""
+    both = len(sides) == 2
+    if len(moving) > 1 and moving <= set(points):
+        name = f"both {limb}s" if both else " ".join(filter(None, ("the", *sides, limb)))
+        return [f"{name}{only}"]
+    words = [PLURALS.get(point, f"{point}s") for point in points] if both else points
+    listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return [f"both {listed}{only}" if both else " ".join(filter(None, ("the", *sides, listed))) + only]
+
+
+def _object_names(features: Sequence[str], among: Sequence[str]) -> list[str]:
+    """Return objects all of whose coordinates are there, features one by one, and numbers of one series of names."""
+    told: list[str] = []
+    for name in features:
+        stem = split_axis(name)[0]
+        whole = [other for other in among if split_axis(other)[0] == stem]
+        told.append(stem if len(whole) > 1 and set(whole) <= set(features) else name)
+    told = list(dict.fromkeys(told))
+    numbered = [_NUMBERED.fullmatch(name) for name in told]
+    if len({match.group(1) if match else name for match, name in zip(numbered, told, strict=True)}) == 1:
+        return [told[0], *(match.group(2) for match in numbered[1:] if match)]
+    return told

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sparcets.core.explanation import Explanation
 from sparcets.core.words import amount
-from sparcets.motion.skeleton import body_part, find_skeleton
+from sparcets.motion.skeleton import ROOTS, body_part, find_skeleton
 from sparcets.show.changes import Change
 from sparcets.show.phrases import at_most, further, listed, unit_of, when_phrase
 
@@ -16,7 +16,6 @@ from sparcets.show.phrases import at_most, further, listed, unit_of, when_phrase
 MIN_SHARED = 0.5  # of the longer: what they share in time
 MIN_ALIKE = 0.2  # of the largest mean change: the smallest
 MIN_TOGETHER = 0.9  # of the time that is told: what each of them moves, or it is "at times"
-ROOTS = ("shoulder", "hip")  # points at which a limb may turn without moving them
 
 
 class Move(NamedTuple):

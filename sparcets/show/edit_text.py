@@ -1,14 +1,32 @@
-"""Edits in words and as plain values."""
+"""Edits in words and as plain values: who changes, when, how, and what has to go along."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from sparcets.core.edits import Edit
+import numpy as np
+
+from sparcets.core.arrays import FloatArray
+from sparcets.core.edits import FREE, Edit, apply_edits
+from sparcets.core.errors import DataError
+from sparcets.core.explanation import Explanation
+from sparcets.core.words import amount, percent, seconds
+from sparcets.motion.skeleton import group_name
+from sparcets.show.changes import without_padding
+from sparcets.show.phrases import count, further, listed, listed_up_to_max, place_of, unit_of, when_phrase
+
+MAX_MOVES = 2  # features of a group whose change is told in numbers
+MAX_FREE = 2  # edits of a constraint that are told one by one
+MAX_BRIEF = 3  # edits that a short text names
+ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
+UNSEEN = 1e-3  # standard deviations, below which what a constraint alters is not told
+WHOLE = 0.05  # amounts of a way that are this near to 1 are the whole way
 
 
 def as_dict(edit: Edit) -> dict[str, Any]:
-    """Return what an edit says as plain values, for JSON."""
+    """Return what an edit says as plain values, for JSON; without the course of a training series."""
     return {
         "features": list(edit.features),
         "start": edit.start,
@@ -19,3 +37,152 @@ def as_dict(edit: Edit) -> dict[str, Any]:
         "needed_by": list(edit.needed_by),
         "text": edit.text,
     }
+
+
+def with_texts(answer: Explanation, edits: Sequence[Edit]) -> list[Edit]:
+    """Return the edits of an explanation of length 1 with their sentences as ``text``."""
+    answer = without_padding(answer)
+    return [replace(edit, text=_phrase(answer, edit)) for edit in edits]
+
+
+def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[str]]:
+    """Return what all edits of an answer follow, and a phrase for each.
+
+    What a constraint alters after them is one phrase, where it is much; what nobody could see is none.
+
+    Parameters
+    ----------
+    answer
+        An explanation of length 1, without padding.
+    edits
+        Its edits, with texts.
+    """
+    told = [edit for edit in edits if edit.kind != FREE]
+    follows = {(edit.row, edit.amount) for edit in told}
+    one = len(follows) == 1 and told[0].kind == "follow"
+    phrases = [_phrase(answer, edit, like=False) if one else edit.text for edit in told]
+    scale = answer.info.scaler.scale
+    free = [edit for edit in edits if edit.kind == FREE and abs(edit.amount) > UNSEEN * scale[edit.columns[0]]]
+    if len(free) <= MAX_FREE:
+        phrases += [f"by your constraints, {edit.text}" for edit in free]
+    else:
+        when = when_phrase(min(e.start for e in free), max(e.end for e in free), answer.info.sampling_rate)
+        names = list(dict.fromkeys(name for edit in free for name in edit.features))
+        phrases.append(f"your constraints then alter {count(len(free), 'segment')} of {listed_up_to_max(names)} {when}")
+    return (_following(answer, told[0]) if one else ""), phrases
+
+
+def brief_phrase(answer: Explanation, edits: Sequence[Edit]) -> str:
+    """Return who changes and when, for a sentence."""
+    told = [edit for edit in edits if edit.kind != FREE]
+    parts = [f"{_who(answer, edit)} {_when(answer, edit)}" for edit in told[:MAX_BRIEF]]
+    if len(told) > len(parts):
+        parts.append(count(len(told) - len(parts), "other edit"))
+    follows = {edit.row for edit in told}
+    like = f", {_following(answer, told[0])}" if len(follows) == 1 and told[0].kind == "follow" else ""
+    return f"{listed(parts)}{like}"
+
+
+def _phrase(answer: Explanation, edit: Edit, *, like: bool = True) -> str:
+    what = _what(answer, edit)
+    if like and edit.kind == "follow":
+        what += f", {_following(answer, edit)}"
+    along = ""
+    if edit.needed_by and "model" not in edit.needed_by:
+        why = "for the other models" if "families" in edit.needed_by else "to look real"
+        along = f" (has to go along {why})"
+    return f"{_who(answer, edit)} {_when(answer, edit)}: {what}{along}"
+
+
+def _own_features(answer: Explanation, edit: Edit) -> list[int]:
+    """Return the features that an edit is about, without those that only move along."""
+    return [f for f in edit.columns if f < answer.info.n_features]
+
+
+def _who(answer: Explanation, edit: Edit) -> str:
+    """Return the name of the features: of a group of the user's, of limbs, or of the features."""
+    names = [answer.feature_names[f] for f in _own_features(answer, edit)] or list(edit.features)
+    for constraints in (answer.constraints.get("explain", {}), answer.constraints.get("fit", {})):
+        for name, members in constraints.get("groups", {}).items():
+            indices = [answer.info.feature_index(member) for member in members]
+            if sorted(answer.feature_names[f] for f in indices) == sorted(names):
+                return str(name)
+    return group_name(names, answer.feature_names)
+
+
+def _when(answer: Explanation, edit: Edit) -> str:
+    if edit.start == 0 and edit.end == answer.query.shape[1]:
+        return "throughout"
+    return when_phrase(edit.start, edit.end, answer.info.sampling_rate)
+
+
+def _following(answer: Explanation, edit: Edit) -> str:
+    """Return whom an edit follows, and how far."""
+    whom = f"recording {edit.row}"
+    whom += f" of class {answer.target_names[0]}" if answer.numbers is None else ", which lies within the target"
+    if abs(edit.amount - 1) <= WHOLE:
+        return f"following {whom}"
+    if edit.amount < 1:
+        return f"going {percent(edit.amount)} of the way to {whom}"
+    return f"going {amount(edit.amount)} times the way to {whom}"
+
+
+def _what(answer: Explanation, edit: Edit) -> str:
+    """Return what an edit does: its operation, or how the features change that change most."""
+    rate = answer.info.sampling_rate
+    if edit.kind == "shift":
+        late = abs(edit.amount)
+        much = f"{seconds(late / rate)[0]} s" if rate else count(round(late), "step")
+        return f"{much} {'later' if edit.amount > 0 else 'earlier'}"
+    if edit.kind == "tempo":
+        return f"{amount(edit.amount)} times as fast"
+    if edit.kind == "size":
+        return f"{amount(edit.amount)} times as far from its mean"
+    if edit.kind == "smooth":
+        width = 2 * int(edit.amount) + 1
+        return f"averaged over {f'{seconds(width / rate)[0]} s' if rate else count(width, 'step')}"
+    if edit.kind == FREE:
+        feature = edit.columns[0]
+        return f"{amount(abs(edit.amount))}{unit_of(answer, feature)} {further(answer, feature, edit.amount > 0)}"
+    return _moves(answer, edit)
+
+
+def _moves(answer: Explanation, edit: Edit) -> str:
+    """Return how the features change whose change is largest, on average over the steps that change."""
+    own = _own_features(answer, edit) or [answer.feature_names.index(name) for name in edit.features]
+    change = np.nan_to_num(_change(answer, edit)[edit.start : edit.end].astype(np.float64))
+    size = np.abs(change).sum(0) / answer.info.scaler.scale
+    chosen = sorted(own, key=lambda f: -size[f])[:MAX_MOVES]
+    named = {f: _name(answer, f) for f in own}
+    of_name: dict[str, list[str]] = {}
+    for f in chosen:
+        if size[f] > 0:
+            of_name.setdefault(named[f], []).append(_move(answer, f, change[:, f]))
+    moves = [
+        listed(some) if len(set(named.values())) == 1 else f"{name} {listed(some)}" for name, some in of_name.items()
+    ]
+    return listed(moves) if moves else "less than can be told"
+
+
+def _change(answer: Explanation, edit: Edit) -> FloatArray:
+    """Return the change (time, features) that an edit makes by itself; of the whole answer, where that is unknown."""
+    query = answer.query[0]
+    try:
+        return np.asarray(apply_edits(query, [edit]) - query)
+    except DataError:  # the course of a training series is not kept
+        return np.asarray(answer.delta[0])
+
+
+def _name(answer: Explanation, feature: int) -> str:
+    place = place_of(answer, feature)
+    return answer.feature_names[feature] if place is None else place.point
+
+
+def _move(answer: Explanation, feature: int, change: FloatArray) -> str:
+    """Return how much higher or lower a feature is: ``0.12 m higher``."""
+    unit, changed = unit_of(answer, feature), change[change != 0]
+    if abs(changed.sum()) < ONE_WAY * np.abs(changed).sum():
+        up, down = (further(answer, feature, rises) for rises in (True, False))
+        return f"now up to {amount(changed.max())}{unit} {up}, now up to {amount(-changed.min())}{unit} {down}"
+    mean = float(changed.mean())
+    return f"{amount(abs(mean))}{unit} {further(answer, feature, mean > 0)}"

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sparcets.core.edits import FREE
 from sparcets.core.evidence import MAJORITY, VERDICTS
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import html_card
 from sparcets.core.words import amount, percent, seconds
 from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
 from sparcets.show.changes import Segment, find_changes, find_groups, only_answer, short_name
+from sparcets.show.edit_text import brief_phrase, edit_phrases
 from sparcets.show.phrases import (
     Phrases,
     advice_note,
@@ -84,6 +86,20 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
     if conclusion.verdict.word == "not reached":
         opening = _not_found(answer, said)
         return Narrative(conclusion, opening, (), "", "", "", (), note, f"{label}: {opening}")
+    edits = answer.edits(0)
+    if any(edit.kind != FREE for edit in edits):
+        following, phrases = edit_phrases(answer, edits)
+        return Narrative(
+            conclusion=conclusion,
+            opening=f"{said.opening.removesuffix(':')}{following and f', {following}'}:",
+            changes=tuple(phrases),
+            rest="",
+            unchanged=_unchanged(answer),
+            trust=_trust(answer, said, measures),
+            doubts=tuple(find_doubts(answer, measures or {})),
+            note=note,
+            brief=f"{label}: {said.brief}: {brief_phrase(answer, edits)}.",
+        )
     changes = _largest_first(answer)
     large = _number_of_large(changes)
     long = tuple(_phrase(answer, change, peaks=True) for change in changes[:large])

@@ -15,13 +15,12 @@ from sparcets.core.laws import Law, find_laws
 from sparcets.core.seeding import generator
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.request import FitJob
-from sparcets.motion.skeleton import body_part, split_axis
+from sparcets.motion.skeleton import group_name
 
 MOST_GROUPS = 8
 TOGETHER = 0.5  # mean correlation from which on features are of one group
 PAIRS = 3000  # of series of different classes whose differences are compared
 MOST_STEPS = 100_000
-NAMED = 3  # features that a name lists
 
 
 class Group(NamedTuple):
@@ -125,7 +124,7 @@ def find_groups(
         raise ConfigError(f"'groups' names {quoted(unknown[0])}, which is no feature. Known: {', '.join(names)}.")
     units = _units(coordinates, mutable)
     mine = [tuple(c for unit in units for c in unit if taken.get(names[c]) == number) for number in range(len(given))]
-    groups = [Group(name_of([names[c] for c in columns]), columns) for columns in mine if columns]
+    groups = [Group(group_name([names[c] for c in columns], names), columns) for columns in mine if columns]
     units = [unit for unit in units if not any(names[c] in taken for c in unit)]
     if not units:
         return tuple(groups)
@@ -133,12 +132,12 @@ def find_groups(
     numbers = _cluster(1.0 - alike)
     for number in np.unique(numbers):
         columns = tuple(sorted(c for i in np.flatnonzero(numbers == number).tolist() for c in units[i]))
-        groups.append(Group(name_of([names[c] for c in columns]), columns))
+        groups.append(Group(group_name([names[c] for c in columns], names), columns))
     groups.sort(key=lambda group: group.columns)
     known = [group.name for group in groups]
     # Two groups of one name, such as two parts of the same arm, are told apart by their features.
     return tuple(
-        group if known.count(group.name) == 1 else Group(listed([names[c] for c in group.columns]), group.columns)
+        group if known.count(group.name) == 1 else Group(", ".join(names[c] for c in group.columns), group.columns)
         for group in groups
     )
 
@@ -181,35 +180,3 @@ def _cluster(distance: FloatArray) -> Any:
     tree = linkage(np.clip(distance, 0.0, None)[np.triu_indices(len(distance), 1)], "average")
     numbers = fcluster(tree, TOGETHER, "distance")
     return numbers if numbers.max() <= MOST_GROUPS else fcluster(tree, MOST_GROUPS, "maxclust")
-
-
-def name_of(features: Sequence[str]) -> str:
-    """Return a name for features that move together.
-
-    >>> name_of(["LeftWrist_x", "RightWrist_y"]), name_of(["l_elbow_x", "l_wrist_x"]), name_of(["acc_x", "acc_z"])
-    ('both wrists', 'left elbow and wrist', 'acc_x and acc_z')
-    >>> name_of(["LeftElbow_x", "LeftWrist_x", "LeftHand_x", "RightElbow_x", "RightWrist_x", "RightHand_x"])
-    'both arms'
-    """
-    parts = [body_part(name) for name in features]
-    limbs, sides = {part.limb for part in parts}, sorted({part.side for part in parts})
-    points = list(dict.fromkeys(part.point for part in parts))
-    if "" not in limbs and len(limbs) == 1 and len(features) > 1:
-        both = len(sides) == 2
-        named = [f"{point}s" if both else point for point in points]
-        told = listed(named) if len(points) < NAMED else f"{limbs.pop()}{'s' * both}"
-        return " ".join(filter(None, ("both" if both else sides[0], told)))
-    stems = list(dict.fromkeys(split_axis(name)[0] for name in features))
-    return listed(features if len(features) <= NAMED else stems)
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return names as in a sentence, the first few of many.
-
-    >>> listed(["a"]), listed(["a", "b"]), listed("abcdef")
-    ('a', 'a and b', 'a, b, c and 3 more')
-    """
-    shown = list(names[:NAMED])
-    if len(names) > NAMED:
-        return f"{', '.join(shown)} and {len(names) - NAMED} more"
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
