@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,16 +102,32 @@ class Coordinates:
             before[limb.end] = direction, real
             made[..., end] = made[..., start] + length * direction
         if self.whole:
-            made[..., list(self.whole)] = np.rint(made[..., list(self.whole)])
+            whole = list(self.whole)
+            made[..., whole] = np.where(made[..., whole] != own[..., whole], np.rint(made[..., whole]), own[..., whole])
         stays = ~(np.abs(made - own) >= self.tolerance) | np.isnan(own)
         cast: FloatArray = np.where(stays, query, made.astype(query.dtype))
-        for low, high in self.orders:
-            below, above = cast[..., low], cast[..., high]
-            crossed = (below > above) & (query[..., low] <= query[..., high])
-            moves_high = crossed & (above != query[..., high])
-            cast[..., high] = np.where(moves_high, below, above)
-            cast[..., low] = np.where(crossed & ~moves_high, above, below)
-        return cast
+        return self._ordered(cast, query) if self.orders else cast
+
+    def _ordered(self, made: FloatArray, query: FloatArray) -> FloatArray:
+        """Return series in which the orders hold that hold in the query; what does not change gives no way."""
+        held = {pair: query[..., pair[0]] <= query[..., pair[1]] for pair in self.orders}
+        most = np.where(made != query, np.inf, made)
+        for low, high in reversed(self._upwards):
+            most[..., low] = np.where(held[low, high], np.minimum(most[..., low], most[..., high]), most[..., low])
+        made = np.minimum(made, most).astype(made.dtype)
+        for low, high in self._upwards:
+            raised = np.maximum(made[..., low], made[..., high])
+            made[..., high] = np.where(held[low, high], raised, made[..., high])
+        return made
+
+    @cached_property
+    def _upwards(self) -> tuple[tuple[int, int], ...]:
+        """The orders such that each follows those that end where it begins."""
+        depth = [0] * len(self.tolerance)
+        for _ in self.orders:
+            for low, high in self.orders:
+                depth[high] = min(max(depth[high], depth[low] + 1), len(depth))
+        return tuple(sorted(self.orders, key=lambda pair: depth[pair[0]]))
 
     def moved_by(self, columns: Iterable[int]) -> tuple[int, ...]:
         """Return the features that move where these coordinates do: ends of limbs, and what depends on them."""

@@ -305,6 +305,14 @@ class ExplanationFolder(Explanation):
         return Numbers.join([shard.numbers for shard in self.shards() if shard.numbers is not None])
 
     @cached_property
+    def edit_lists(self) -> EditLists | None:
+        """What the answers consist of; None for methods that give values."""
+        lists = [(len(shard), shard.edit_lists) for shard in self.shards()]
+        if all(known is None for _, known in lists):
+            return None
+        return EditLists.join([known or EditLists(((),) * n) for n, known in lists])
+
+    @cached_property
     def side(self) -> Side | None:
         """Side inputs of each answer's query, or None."""
         return None if self._shared.side is None else join_side([shard.side for shard in self.shards()])
