@@ -4,9 +4,8 @@
 
 Uses series of 100 steps and 12 features with the default classifier and explainer, trained once into the workspace (a
 minute or two). A browser moves the slider, clicks locks and exports on several recordings, with the pauses of a fast
-user; the page measures the time from the event to the drawn figure, or to the file. Where the figure is a draft, the
-time to the final answer is counted apart (``final``). The curve comes after the figure, as on the page. With
-``--busy``, the studio trains an explainer and reads a table of 50 MB all the time.
+user; the page measures the time from the event to the drawn figure, or to the file. The curve comes after the figure,
+as on the page. With ``--busy``, the studio trains an explainer and reads a table of 50 MB all the time.
 
 Rows go to ``results/studio.jsonl``, with the commit, the load of the machine at the beginning, and ``slowdown``: how
 much longer than its computing time a loop beside the measurements took. Needs the extras ``studio`` and ``browser``,
@@ -148,7 +147,7 @@ def drive(address: str, token: str) -> dict[str, float]:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.set_default_timeout(120_000)
-        names = ("slider", "slider_final", "locks", "locks_final", "curves", "exports")
+        names = ("slider", "locks", "curves", "exports")
         times: dict[str, list[float]] = {name: [] for name in names}
         slow: list[float] = []
 
@@ -182,7 +181,6 @@ def drive(address: str, token: str) -> dict[str, float]:
             for cap in CAPS:
                 move_to(cap)
             take("answer", "slider")
-            take("final", "slider_final")
             slow.append(slowdown())
             for kind in FILES:
                 with page.expect_download():
@@ -192,7 +190,6 @@ def drive(address: str, token: str) -> dict[str, float]:
                 wait_for_figure(page.locator("button.feature").nth(feature).click)
                 time.sleep(LOCK_PAUSE)
             take("answer", "locks")
-            take("final", "locks_final")
             take("curve", "curves")
         browser.close()
     found = {

@@ -163,7 +163,6 @@ def studio_table() -> str:
     parts = {
         "slider": "slider",
         "locks": "lock",
-        "locks_final": "its final answer",
         "curves": "curve",
         "exports": "export",
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparcets import __version__
+from sparcets.core.edits import FREE
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import VERDICTS, Verdict, find_segments
 from sparcets.core.explanation import STATUSES, Explanation
@@ -345,11 +346,31 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
             *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
             f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
             *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),
+            edits_table(e, i),
             f'<div class="paper">{curves_svg(e[i])}</div>',
             _figure_boxes(f"pictures-{i}", dict(_figures(e, i))),
             "</article>",
         ]
     )
+
+
+def edits_table(e: Explanation, i: int) -> str:
+    """Return a table of the edits of an answer; nothing for a method that gives values, and where nothing was found."""
+    edits = e.edits(i)
+    if e.status[i] == "not_found" or all(edit.kind == FREE for edit in edits):
+        return ""
+    rows = [
+        (
+            edit.kind if edit.row is None else f"{edit.kind} recording {edit.row}",
+            amount(edit.amount),
+            f"{edit.start} to {edit.end - 1}",
+            escape(", ".join(edit.features)),
+            ", ".join(edit.needed_by),
+        )
+        for edit in edits
+    ]
+    columns = {"edit": "", "amount": "number", "steps": "", "features": "words", "needed by": ""}
+    return f'<div class="scroll">{table(columns, rows)}</div>'
 
 
 def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:

@@ -136,7 +136,6 @@ def draw(
 
 Windows: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]
 CURVES = 500  # curves that are kept
-MEMORIES = 8  # queries whose search is kept, for other caps on the changes
 
 
 @dataclass(eq=False)
@@ -277,12 +276,6 @@ class Answers:
 def _key(request: ExplainRequest, row: int) -> str:
     asked = request.model_copy(update={"rows": [row]})
     return asked.model_dump_json(include=set(ExplainRequest.model_fields))
-
-
-def _question(request: ExplainRequest) -> str:
-    """Return the key of what is asked about one recording, apart from the limits on the changes."""
-    free: dict[str, Any] = {"sparsity": None, "target": None, "answers": 1, "constraints": ConstraintsRequest()}
-    return _key(request.model_copy(update=free), request.rows[0])
 
 
 def _joined(kept: Sequence[_Kept | None]) -> Explanation:

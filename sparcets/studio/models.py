@@ -279,13 +279,9 @@ class ExplainRequest(RequestModel):
 
 
 class AnswerRequest(ExplainRequest):
-    """Request to explain recordings on the page; a ``draft`` comes soon, before all that can wait.
+    """Request to explain recordings on the page; an ``urgent`` one comes before all that can wait."""
 
-    It is made of what was found before, or of one search; the response says whether it is the final answer. Of several
-    recordings, there are no drafts.
-    """
-
-    draft: bool = False
+    urgent: bool = False
 
 
 class ExportRequest(ExplainRequest):
@@ -302,6 +298,19 @@ class Change(BaseModel):
     end: int
     mean_change: float
     units: str
+
+
+class EditResult(BaseModel):
+    """An edit of an answer; ``row`` is the training series that it follows, ``needed_by`` who needs it."""
+
+    features: list[str]
+    start: int
+    end: int
+    kind: str
+    amount: float
+    row: int | None
+    needed_by: list[str]
+    text: str
 
 
 class VerdictResult(VerdictEntry):
@@ -342,15 +351,15 @@ class CounterfactualResult(BaseModel):
     probability_after: list[float]
     share_changed: float
     changes: list[Change]
+    edits: list[EditResult]
     counterfactual: list[list[float | None]]
 
 
 class ExplainResponse(BaseModel):
-    """Counterfactuals grouped by query, best first; of a ``draft``, a further search may find better ones."""
+    """Counterfactuals grouped by query, best first."""
 
     method: str
     seconds: float
-    draft: bool = False
     answers: list[CounterfactualResult]
 
 

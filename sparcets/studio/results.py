@@ -112,6 +112,7 @@ def to_response(explanation: Explanation, rows: Sequence[int]) -> models.Explain
 
 
 def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.CounterfactualResult:
+    from sparcets.show.edit_text import as_dict
     from sparcets.show.text import build_narrative
 
     status: Any = str(e.status[i])
@@ -133,6 +134,7 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
         probability_after=e.proba_after[i].tolist(),
         share_changed=float(e.share_changed[i]),
         changes=_changes(e, i),
+        edits=[models.EditResult.model_validate(as_dict(edit)) for edit in e.edits(i)],
         counterfactual=_plain(e.counterfactual[i]),
     )
 

@@ -25,8 +25,8 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
 
     @router.post("/explanations", tags=["explanations"])
     async def explain(request: models.AnswerRequest) -> models.ExplainResponse:
-        """Return counterfactuals for one query or a batch; drafts of them at once."""
-        return await service.run(lambda: service.answers.respond(request), patient=not request.draft)
+        """Return counterfactuals for one query or a batch; urgent ones first."""
+        return await service.run(lambda: service.answers.respond(request), patient=not request.urgent)
 
     @router.post("/curves", tags=["explanations"])
     async def curve(request: models.ExplainRequest) -> models.CurveResponse:

@@ -161,8 +161,8 @@ def test_the_page_gets_the_final_answer_at_once(sample: Sample, fitted: tuple[sp
         write_record(folder, workspace.explainer("nearest").model_copy(update={"id": "sparcets", "method": "sparcets"}))
     service = StudioService(workspace, Limits(), "cpu")
     asked: Any = {"explainer": "sparcets", "rows": [0], "sparsity": 0.01}
-    first = service.answers.respond(AnswerRequest(**asked, draft=True))
-    assert not first.draft and first.answers[0].share_changed <= 0.01
+    first = service.answers.respond(AnswerRequest(**asked, urgent=True))
+    assert first.answers[0].share_changed <= 0.01
     assert service.answers.known(ExplainRequest(**asked)) is not None  # and is kept
     assert service.answers.respond(ExplainRequest(**asked)) == first
     service.close()

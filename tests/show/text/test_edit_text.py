@@ -13,7 +13,9 @@ from sparcets.core.coordinates import Coordinates
 from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
 from sparcets.core.explanation import Explanation
 from sparcets.show.edit_text import as_dict
+from sparcets.show.report import edits_table
 from sparcets.show.text import narrate
+from sparcets.studio.results import to_response
 
 Make = Callable[..., Explanation]
 STEPS = 10
@@ -138,3 +140,12 @@ def test_free_edits_alone_keep_their_sentences(answer: Make) -> None:
     e = answer({(3, 0): 1.0, (4, 0): 2.0})
     assert "  - raise roll by 1.5 in steps 3 to 4" in narrate(e)
     assert [one.text for one in e.edits(0)] == ["roll in steps 3 to 4: 1.5 higher"]
+
+
+def test_reports_and_the_studio_list_the_edits(answer: Make) -> None:
+    e = answered(answer, edit(2, 6), edit(0, 3, (1,), kind="level", amount=-0.5))
+    cells = ("follow recording 7", "<td>2 to 5</td>", "pressure", "-0.5", "model")
+    assert all(cell in edits_table(e, 0) for cell in cells)
+    (result,) = to_response(e, [0]).answers
+    assert [(one.kind, one.row, one.text) for one in result.edits] == [(x.kind, x.row, x.text) for x in e.edits(0)]
+    assert edits_table(answer({(3, 0): 1.0}), 0) == "" == edits_table(replace(e, status=np.array(["not_found"])), 0)

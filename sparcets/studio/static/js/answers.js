@@ -7,7 +7,7 @@ import { act, known, state } from "./state.js";
 export const badge = (verdict) => el("span", { class: `badge ${verdict.tone}`, "data-verdict": verdict.word }, `${verdict.symbol} ${capital(verdict.word)}`);
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-export function drawAnswers(answers, others, onShow, isDraft) {
+export function drawAnswers(answers, others, onShow) {
   const tabs = $("#tabs");
   const found = answers.filter((a) => a.status !== "not_found").length;
   tabs.hidden = answers.length < 2;
@@ -19,7 +19,6 @@ export function drawAnswers(answers, others, onShow, isDraft) {
   const both = [[answers[state.shown], known.explainer.method, ""]];
   if (others) both.push([others[Math.min(state.shown, others.length - 1)], others.method, "other"]);
   $("#verdict").replaceChildren(...both.map((one) => conclusion(...one)));
-  $("#searching").hidden = !isDraft;
   $("#answer-text").replaceChildren(...both.map((one) => words(...one)));
   $("#badge").replaceChildren(badge(both[0][0].verdict));
   $("#beside-verdict").replaceChildren(...both.map(([answer]) => badge(answer.verdict)));
@@ -27,7 +26,7 @@ export function drawAnswers(answers, others, onShow, isDraft) {
 }
 
 export function drawNoAnswer() {
-  $("#tabs").hidden = $("#searching").hidden = true;
+  $("#tabs").hidden = true;
   $("#answer-text").replaceChildren("There is no answer to show.");
   for (const id of ["#verdict", "#badge", "#beside-verdict", "#support"]) $(id).replaceChildren();
 }
@@ -66,7 +65,22 @@ function words(answer, method, kind) {
     el("p", { class: "text" }, told.opening),
     told.changes.length ? el("ul", { class: "text" }, ...told.changes.map((change) => el("li", {}, change))) : null,
     ...[told.rest, told.unchanged, told.trust].filter(Boolean).map((text) => el("p", {}, text)),
+    edits(answer),
     told.note ? el("p", { class: "note" }, told.note) : null);
+}
+
+// What an answer consists of; nothing for a method that gives values.
+function edits(answer) {
+  if (answer.status === "not_found" || answer.edits.every((edit) => edit.kind === "free")) return null;
+  const heads = ["edit", "amount", "steps", "features", "needed by"];
+  const row = (edit) => [
+    edit.row === null ? edit.kind : `${edit.kind} recording ${edit.row}`, String(Number(edit.amount.toPrecision(2))),
+    `${edit.start} to ${edit.end - 1}`, edit.features.join(", "), edit.needed_by.join(", "),
+  ];
+  return el("details", { class: "edits" }, el("summary", {}, answer.edits.length === 1 ? "1 edit" : `${answer.edits.length} edits`),
+    el("table", {},
+      el("thead", {}, el("tr", {}, ...heads.map((head) => el("th", { scope: "col" }, head)))),
+      el("tbody", {}, ...answer.edits.map((edit) => el("tr", {}, ...row(edit).map((cell) => el("td", {}, cell)))))));
 }
 
 // What models of other kinds say, each by name: never by colour alone.

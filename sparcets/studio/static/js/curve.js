@@ -20,7 +20,7 @@ let asked = null; // the question that the following belongs to
 let curve = null;
 let needed = null; // share of the answer without a cap
 let visited = new Map(); // answers by cap
-let looked = new Set(); // caps whose final answers the studio has, or was asked for
+let looked = new Set(); // caps whose answers the studio has, or was asked for
 let stops = [];
 let dragging = false;
 let timer = null;
@@ -48,15 +48,14 @@ export function initCurve(listener) {
 const least = (answer) => Math.min(...Object.values(answer.support).map((share) => share ?? NaN), Object.keys(answer.support).length ? Infinity : NaN);
 
 // Draws the slider and the curve for the answer that is shown, or for none.
-export function drawCurve(answer, isDraft = false) {
+export function drawCurve(answer) {
   if (asked !== question()) {
     [asked, curve, needed, visited, looked] = [question(), null, null, new Map(), new Set()];
     running?.abort();
   }
   if (answer) {
     visited.set(state.sparsity, answer);
-    if (isDraft) looked.delete(state.sparsity); // the final answer is still to come
-    else looked.add(state.sparsity);
+    looked.add(state.sparsity);
     if (state.sparsity === null && answer.status !== "not_found") needed = answer.share_changed;
   }
   buildStops();

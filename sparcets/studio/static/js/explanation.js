@@ -1,5 +1,4 @@
-// Explanations: sends a request whenever something changes, one at a time and always for the latest state. A draft comes
-// first; where a further search may find a better answer, that one follows.
+// Explanations: sends a request whenever something changes, one at a time and always for the latest state.
 
 import { drawAnswers, drawNoAnswer, summary } from "./answers.js";
 import { get, onReturn, post } from "./api.js";
@@ -18,7 +17,6 @@ const BUSY_DELAY = 250; // milliseconds after which the page shows that it is wa
 let answers = null;
 let others = null;
 let showAll = false;
-let isDraft = false; // what is shown was found so far, and is searched further
 let failed = false; // the last request got no response at all
 
 export function initExplanation() {
@@ -87,7 +85,6 @@ function drawControls() {
 let running = false;
 let outdated = false; // the state has changed since the request was sent
 let started = 0; // when it was changed
-let finishing = null; // a request for the final answer, while the draft is shown
 
 export async function explain() {
   hold();
@@ -95,7 +92,6 @@ export async function explain() {
   started = performance.now();
   if (running) {
     outdated = true;
-    finishing?.abort();
     return;
   }
   running = true;
@@ -116,50 +112,42 @@ function drawHistory() {
 async function sendRequests() {
   const busyTimer = setTimeout(() => busy(true), BUSY_DELAY);
   try {
-    await send({ draft: true });
+    await send();
     clearTimeout(busyTimer);
     busy(false);
     await draw();
     performance.measure("answer", { start: started });
     document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);
-    if (!isDraft || outdated) return;
-    finishing = new AbortController();
-    await send({}, finishing.signal);
-    await draw();
-    performance.measure("final", { start: started });
   } catch (error) {
     if (outdated) return;
     failed = error.code === "gone";
     if (failed) return; // what is shown stays until the studio is back
     answers = others = null;
-    isDraft = false;
     notice(error.message);
     await draw();
   } finally {
     clearTimeout(busyTimer);
     busy(false);
-    finishing = null;
   }
 }
 
 // Requests an answer, and that of a second method, and takes them over.
-async function send(more, signal) {
-  const requests = [post("/explanations", { ...explainRequest(), ...more }, signal)];
-  if (state.compare && !state.strokes.length) requests.push(post("/explanations", { ...explainRequest(state.compare), ...more }, signal));
+async function send() {
+  const requests = [post("/explanations", { ...explainRequest(), urgent: true })];
+  if (state.compare && !state.strokes.length) requests.push(post("/explanations", { ...explainRequest(state.compare), urgent: true }));
   const [first, second] = await Promise.allSettled(requests);
   if (outdated) throw new Error("the state has changed");
   if (first.reason) throw first.reason;
   failed = false;
   answers = first.value.answers;
   others = second?.value ? Object.assign(second.value.answers, { method: second.value.method }) : null;
-  isDraft = first.value.draft || Boolean(second?.value?.draft);
   if (state.target === null) {
     set({ target: answers[0].target });
     drawControls();
   }
   if (state.shown >= answers.length) set({ shown: 0 });
   notice(second?.reason?.message ?? "");
-  if (!isDraft) announce(summary(answers[state.shown]));
+  announce(summary(answers[state.shown]));
 }
 
 function busy(on) {
@@ -175,9 +163,9 @@ export async function draw() {
   const all = known.dataset.feature_names.length;
   $("#show-all").hidden = all === features.length && !showAll;
   $("#show-all").textContent = showAll ? "Show only the most relevant features" : `Show all ${all} features (${features.length} shown)`;
-  if (answers) drawAnswers(answers, others, draw, isDraft);
+  if (answers) drawAnswers(answers, others, draw);
   else drawNoAnswer();
-  drawCurve(answer, isDraft);
+  drawCurve(answer);
   drawFeatures(features, answer);
   drawLocked();
   drawHand(answer);
