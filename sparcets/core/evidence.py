@@ -10,7 +10,7 @@ import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs, length_mask
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.info import SPANS, SeriesInfo, move_over
+from sparcets.core.info import SPANS, SeriesInfo, bend_over, move_over
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 
 if TYPE_CHECKING:
@@ -356,8 +356,8 @@ def shape_of(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
 
         - ``outside``: number of changed entries outside the range of their feature in the training series
         - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any training
-          series; and of moves over two to six steps that are larger by a quarter than any in the training series, and
-          larger than the query's
+          series; and of moves over two to six steps, and of bends, that are larger by a quarter than any in the
+          training series, and larger than the query's
         - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
           features form no limb
     """
@@ -380,7 +380,8 @@ def compare_shape(
     steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
     fast = fast_moves(query, made, changed, inside, info).any(0)
     measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
-    measured["jumps"] = (steep.sum((1, 2)) + fast.sum((1, 2))).astype(np.float64)
+    sharp = sharp_bends(query, made, changed, inside, info).any(0)
+    measured["jumps"] = (steep.sum((1, 2)) + (fast | sharp).sum((1, 2))).astype(np.float64)
     if skeleton is not None:
         stretch = [relative_change(*(limb_length(X, skeleton, limb) for X in (query, made))) for limb in skeleton.limbs]
         measured["stretch"] = np.where(inside, np.maximum.reduce(stretch), 0.0).max(1)
@@ -410,6 +411,20 @@ def fast_moves(
         limit = np.maximum(MARGIN * info.max_moves[k] + TOLERANCE * info.span, move_over(query, span))
         either = changed[:, span:] | changed[:, :-span]
         found[k, :, span:] = (move_over(made, span) > limit) & either & inside[:, span:, None]
+    return found
+
+
+def sharp_bends(
+    query: FloatArray, made: FloatArray, changed: BoolArray, inside: BoolArray, info: SeriesInfo
+) -> BoolArray:
+    """Return where a feature bends more than in real series (spans, answers, time, features), as `fast_moves` does."""
+    found = np.zeros((1 + len(SPANS), *made.shape), dtype=bool)
+    for k, span in enumerate((1, *SPANS)):
+        if 2 * span >= made.shape[1]:
+            continue
+        limit = np.maximum(MARGIN * info.max_bends[k] + TOLERANCE * info.span, bend_over(query, span))
+        either = changed[:, 2 * span :] | changed[:, span:-span] | changed[:, : -2 * span]
+        found[k, :, 2 * span :] = (bend_over(made, span) > limit) & either & inside[:, 2 * span :, None]
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -280,6 +280,9 @@ class SeriesInfo:
         Smallest and largest training value, and largest change between two consecutive steps, per feature.
     max_moves
         Largest change over at most each number of steps in ``SPANS`` (spans, features).
+    max_bends
+        Largest bend, how much more a feature moves in one step than in the one before, and the same for each number of
+        steps in ``SPANS`` (1 + spans, features).
     unequal
         Whether the training series have unequal lengths.
     outcome
@@ -309,6 +312,7 @@ class SeriesInfo:
     high: FloatArray
     max_step: FloatArray
     max_moves: FloatArray
+    max_bends: FloatArray
     unequal: bool = False
     outcome: Outcome | None = None
     side: SideInputs | None = None
@@ -331,7 +335,7 @@ class SeriesInfo:
             units=None if self.units is None else self.units[:n],
             scaler=Scaler(self.scaler.center[:n], self.scaler.scale[:n]),
             side=None,
-            **{name: getattr(self, name)[..., :n] for name in ("mutable", "binary", "max_moves", *PER_FEATURE)},
+            **{name: getattr(self, name)[..., :n] for name in ("mutable", "binary", *BY_SPAN, *PER_FEATURE)},
         )
 
     @property
@@ -391,7 +395,7 @@ class SeriesInfo:
         values = series.flat  # fmin and fmax ignore entries that are missing
         low, high = np.fmin.reduce(values), np.fmax.reduce(values)
         span = high.astype(np.float64) - low
-        moves = _largest_moves(series)
+        moves, bends = _largest(move_over, series), _largest(bend_over, series)
         return cls(
             feature_names=(*(names or default_feature_names(n_features)), *beside),
             class_names=class_names,
@@ -406,6 +410,7 @@ class SeriesInfo:
             high=high.astype(np.float64),
             max_step=moves[0],
             max_moves=moves[1:],
+            max_bends=bends,
             unequal=series.unequal,
             outcome=outcome,
             side=side,
@@ -413,7 +418,7 @@ class SeriesInfo:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what a model may lack is left out where it does."""
-        arrays = {name: getattr(self, name).tolist() for name in ("mutable", "binary", "max_moves", *PER_FEATURE)}
+        arrays = {name: getattr(self, name).tolist() for name in ("mutable", "binary", *BY_SPAN, *PER_FEATURE)}
         parts = {name: part for name in PARTS if (part := getattr(self, name)) is not None}
         return {
             "feature_names": list(self.feature_names),
@@ -429,9 +434,7 @@ class SeriesInfo:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SeriesInfo:
         """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
-        arrays: dict[str, Any] = {
-            name: np.asarray(data[name], dtype=np.float64) for name in (*PER_FEATURE, "max_moves")
-        }
+        arrays: dict[str, Any] = {name: np.asarray(data[name], dtype=np.float64) for name in (*PER_FEATURE, *BY_SPAN)}
         info = cls(
             feature_names=tuple(data["feature_names"]),
             class_names=tuple(data["class_names"]),
@@ -455,6 +458,7 @@ class SeriesInfo:
             "side": info.side is None or info.side.n_columns < F,
             "scale or ranges": all(v.shape == (F,) and np.isfinite(v).all() for v in numbers),
             "moves": info.max_moves.shape == (len(SPANS), F) and bool(np.isfinite(info.max_moves).all()),
+            "bends": info.max_bends.shape == (1 + len(SPANS), F) and bool(np.isfinite(info.max_bends).all()),
         }
         wrong = [name for name, fine in checks.items() if not fine]
         if wrong:
@@ -462,6 +466,7 @@ class SeriesInfo:
         return info
 
 
+BY_SPAN = ("max_moves", "max_bends")
 PARTS: dict[str, Any] = {"scaler": Scaler, "outcome": Outcome, "side": SideInputs, "model": ModelCheck}
 
 
@@ -469,17 +474,28 @@ def _are_texts(values: tuple[Any, ...]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-def _largest_moves(series: Series) -> FloatArray:
-    """Return the largest move of each feature over one step, and over those of ``SPANS`` (1 + spans, features).
+def _largest(measure: Callable[[FloatArray, int], FloatArray], series: Series) -> FloatArray:
+    """Return the largest moves or bends of each feature, over one step and those of ``SPANS`` (1 + spans, features).
 
     Padding and gaps do not count.
     """
     largest = np.zeros((1 + len(SPANS), series.n_features))
     for part in series.batches(CHUNK):
         for k, span in enumerate((1, *SPANS)):
-            moves = move_over(part.values, span)[part.inside[:, span:]]
-            largest[k] = np.fmax(largest[k], np.fmax.reduce(moves, initial=0.0))
+            found = measure(part.values, span)
+            found = found[part.inside[:, part.n_steps - found.shape[1] :]]
+            largest[k] = np.fmax(largest[k], np.fmax.reduce(found, initial=0.0))
     return np.maximum.accumulate(largest)  # series too short for a span say nothing about it
+
+
+def bend_over(X: FloatArray, span: int) -> FloatArray:
+    """Return by how much series (batch, time, features) bend: how much their moves over ``span`` steps change at once.
+
+    >>> bend_over(np.array([[[1.0], [2.0], [4.0]]]), 1).tolist()
+    [[[1.0]]]
+    """
+    X = X.astype(np.float64)
+    return np.abs(X[:, 2 * span :] - 2 * X[:, span:-span] + X[:, : -2 * span]) if X.shape[1] > 2 * span else X[:, :0]
 
 
 def move_over(X: FloatArray, span: int) -> FloatArray:

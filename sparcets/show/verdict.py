@@ -19,6 +19,7 @@ from sparcets.core.evidence import (
     fast_moves,
     limb_length,
     relative_change,
+    sharp_bends,
 )
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, move_over
@@ -151,6 +152,9 @@ def _jumps(answer: Explanation, n: int) -> str:
         moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)
         limits = np.maximum(info.max_moves[k], TINY)
         ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
+    sharp = sharp_bends(answer.query, made, changed, Series(made).inside, info).any((0, 1, 2))
+    if not ratios and sharp.any():
+        return f"{answer.feature_names[int(sharp.argmax())]} bends more sharply than in any real series"
     if not ratios:
         return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
     _, k, f, largest = max(ratios)  # of equal ones, over the fewest steps

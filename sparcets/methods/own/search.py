@@ -57,6 +57,8 @@ class Found:
         the target.
     price
         Visible changes, and edits.
+    real
+        Whether it keeps the limits of recordings.
     """
 
     state: State
@@ -65,9 +67,9 @@ class Found:
     score: float
     margin: float
     price: float
+    real: bool
     valid: bool = False
     believed: bool = False
-    real: bool = False
     proba: FloatArray | None = None
     support: FloatArray | None = None
 
@@ -210,7 +212,8 @@ class QuerySearch:
         visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
         per_edit, per_change = self.model.prices
         price = per_change * visible + per_edit * np.array([state.n_edits for state in states])
-        said = zip(states, courses, made, score.tolist(), margin.tolist(), price.tolist(), strict=True)
+        real = self._are_real(made)
+        said = zip(states, courses, made, score.tolist(), margin.tolist(), price.tolist(), real.tolist(), strict=True)
         return [Found(*one) for one in said]
 
     @torch.no_grad()
@@ -311,6 +314,8 @@ class QuerySearch:
                         continue
                     if one.score < enough[i] or one.margin <= 0:
                         needed[i].add(move)
+                    elif trails[i][0].real and not one.real:
+                        continue  # no recording moves like that; a wider or a narrower window may
                     elif one.price < trails[i][-1].price - 1e-6 and (best is None or one.price < best.price):
                         best = one
                 if best is None:
@@ -370,16 +375,17 @@ class QuerySearch:
         belief = self._believe(made)
         one.support = belief.support[0].cpu().double().numpy()
         one.believed = bool(belief.believed[0])
-        one.real = self._is_real(made)
+        one.real = bool(self._are_real(made)[0])
 
     def _believe(self, made: FloatArray) -> Belief:
         target = torch.full((len(made),), self.target, device=self.ensemble.device)
         return self.ensemble.believe(self.ensemble.standardise(made), target)
 
-    def _is_real(self, made: FloatArray) -> bool:
+    def _are_real(self, made: FloatArray) -> BoolArray:
+        """Return whether series keep the limits of recordings: ranges, moves and bends (series,)."""
         inside = np.ones(made.shape[:2], dtype=bool)
         looks = compare_shape(np.broadcast_to(self.query, made.shape), made, inside, self.request.info, None)
-        return bool(looks["outside"][0] == 0 and looks["jumps"][0] == 0)
+        return np.asarray((looks["outside"] == 0) & (looks["jumps"] == 0))
 
     # Edits.
 
@@ -474,7 +480,7 @@ class QuerySearch:
     def _nothing(self) -> Found:
         state = State(np.zeros((len(self.groups), 2), dtype=np.int64))
         proba = self.request.classifier.outputs_unchecked(self.query[None], None)[0]
-        return Found(state, Course("follow", 1.0, self.own), self.query.copy(), 0.0, -1.0, 0.0, proba=proba)
+        return Found(state, Course("follow", 1.0, self.own), self.query.copy(), 0.0, -1.0, 0.0, True, proba=proba)
 
     def why_none(self, best: Found) -> str:
         """Return why the best attempt is no answer."""
