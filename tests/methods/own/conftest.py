@@ -87,7 +87,10 @@ def build_model(build_ensemble):
             prototypes=prototypes,
             reference=None,
             generator=(generator or StubGenerator(**stub)) if generates else None,
-            space=EditSpace(Coordinates(tolerance=np.zeros(info.n_features)), groups_of_one(info)),
+            space=EditSpace(
+                Coordinates(tolerance=np.zeros(info.n_features)), groups_of_one(info), (), info.scaler.scale
+            ),
+            prices=(0.03, 1.0),
             log_sparsity_weights=tuple(log_weights),
             residual_scales=tuple(scales),
         )

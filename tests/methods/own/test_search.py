@@ -1,0 +1,396 @@
+"""The search: short lists of edits that are believed, bit for bit, within every constraint and law; else the reason."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sparcets as sp
+from sparcets.core.arrays import differs
+from sparcets.core.laws import breaks
+from sparcets.testing.data import make_series
+from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
+
+X, Y = make_series(90)
+QUERIES, LABELS = make_series(12, seed=1)
+ASKED = LABELS != 1
+TINY = sp.ExplainerConfig.tiny().override("proposals=search")
+CHEAP = TINY.override('families=["quantiles", "intervals"]')
+
+
+def fit(model: Any, X: Any = X, y: Any = Y, config: sp.ExplainerConfig = CHEAP, **options: Any) -> sp.Explainer:
+    return sp.Explainer(model, config).fit(X, y, progress=False, **options)
+
+
+def explain(fitted: sp.Explainer, queries: Any = QUERIES, target: Any = 1, **options: Any) -> sp.Explanation:
+    return fitted.explain(queries, target, progress=False, **options)
+
+
+def assert_bits(e: sp.Explanation) -> None:
+    """Check that edits alone make every answer, those that are not found, too."""
+    for i in range(len(e)):
+        made = sp.apply_edits(e.query[i], e.edits(i))
+        assert made.dtype == e.query.dtype and made.tobytes() == e.counterfactual[i].tobytes()
+        assert bool(e.edits(i)) == e.changed[i].any()
+
+
+@pytest.fixture(scope="module")
+def fitted() -> sp.Explainer:
+    return fit(sp.wrap(MeanModule(), n_classes=3), config=TINY)
+
+
+@pytest.fixture(scope="module")
+def plain(fitted: sp.Explainer) -> sp.Explanation:
+    return explain(fitted)
+
+
+# Answers.
+
+
+@pytest.mark.parametrize("target", [0, 1, 2])
+def test_answers_are_short_lists_of_edits_that_are_believed(fitted: sp.Explainer, target: int) -> None:
+    e = explain(fitted, target=target)
+    asked = target != LABELS
+    assert e.valid[asked].all() and e.believed[asked].all() and set(e.status[asked]) == {"refined"}
+    assert_bits(e)
+    for i in np.flatnonzero(asked):
+        edits = e.edits(i)
+        assert 1 <= len(edits) <= 3 and target in {f for edit in edits for f in edit.columns}
+        for edit in edits:
+            assert edit.text and (edit.kind != "follow" or Y[edit.row] == target)
+    assert e.share_changed[asked].mean() < 0.4
+
+
+def test_an_edit_says_who_needs_it(fitted: sp.Explainer, plain: sp.Explanation) -> None:
+    places = {"model": 0, "families": 1, "realism": 2}
+    for i in np.flatnonzero(ASKED):
+        edits = plain.edits(i)
+        first = [min(places[need] for need in edit.needed_by) for edit in edits]
+        assert first == sorted(first)  # what the model needs comes first
+        for k, edit in enumerate(edits):
+            without = sp.apply_edits(plain.query[i], edits[:k] + edits[k + 1 :])[None]
+            assert ("model" in edit.needed_by) == (fitted.classifier.predict(without) != 1)[0]
+
+
+def test_a_course_is_that_of_the_training_series(plain: sp.Explanation) -> None:
+    followed = [edit for i in range(len(plain)) for edit in plain.edits(i) if edit.kind == "follow"]
+    assert followed
+    for edit in followed:
+        course: Any = edit.course
+        assert np.array_equal(course, X[edit.row, edit.start : edit.end][:, list(edit.columns)])
+
+
+def test_an_answer_does_not_depend_on_its_company(fitted: sp.Explainer, plain: sp.Explanation) -> None:
+    order = np.random.default_rng(0).permutation(12)
+    again = explain(fitted, QUERIES[order])
+    alone = explain(fitted, QUERIES[3:4])
+    assert again.counterfactual.tobytes() == plain.counterfactual[order].tobytes()
+    assert alone.counterfactual.tobytes() == plain.counterfactual[3:4].tobytes()
+    assert [repr(edit) for edit in again[int(np.argmax(order == 3))].edits()] == [repr(edit) for edit in plain.edits(3)]
+
+
+def test_answers_are_stored_with_their_edits(fitted: sp.Explainer, plain: sp.Explanation, tmp_path: Any) -> None:
+    plain.save(tmp_path / "run.npz")
+    fitted.save(tmp_path / "folder")
+    loaded: Any = sp.load(tmp_path / "folder", classifier=fitted.classifier)
+    again = explain(loaded)
+    streamed = explain(fitted, out=tmp_path / "out")
+    for e in (sp.load_explanation(tmp_path / "run.npz"), again, streamed, sp.load_explanation(tmp_path / "out")):
+        assert_bits(e)
+        assert np.array_equal(e.counterfactual, plain.counterfactual)
+        assert e.edit_lists is not None and [len(edits) for edits in e.edit_lists.lists] == [
+            len(plain.edits(i)) for i in range(12)
+        ]
+
+
+def test_without_courses_the_training_series_give_the_answer(plain: sp.Explanation) -> None:
+    e = explain(fit(sp.wrap(MeanModule(), n_classes=3), config=TINY.override("store_courses=false")))
+    assert np.array_equal(e.counterfactual, plain.counterfactual)
+    follows = [i for i in range(12) if any(edit.kind == "follow" for edit in e.edits(i))]
+    assert follows and all(edit.course is None for i in follows for edit in e.edits(i) if edit.kind == "follow")
+    for i in follows:
+        assert sp.apply_edits(e.query[i], e.edits(i), X).tobytes() == e.counterfactual[i].tobytes()
+        with pytest.raises(sp.SparcetsError, match="Pass the training series"):
+            sp.apply_edits(e.query[i], e.edits(i))
+
+
+# Constraints.
+
+LIMITS: dict[str, dict[str, Any]] = {
+    "immutable": {"immutable": ["f3", "f0"]},
+    "frozen": {"frozen": [(0, 8)]},
+    "frozen by feature": {"frozen": {"f1": [(0, 8)]}},
+    "ranges": {"ranges": {"f1": (-1.0, 1.5)}},
+    "max_step": {"max_step": {"f1": 0.5}},
+    "direction": {"direction": {"f1": "up", "f0": "down"}},
+    "groups": {"groups": {"both": ["f0", "f1"]}},
+    "max_features": {"max_features": 1},
+    "integer": {"integer": ["f1"]},
+    "monotone": {"monotone": {"f3": "up"}},
+    "fixed_sum": {"fixed_sum": [["f0", "f1"]]},
+    "project": {"project": lambda made, query: np.clip(made, np.minimum(query, -1), np.maximum(query, 2))},
+    "together": {"immutable": ["f3"], "frozen": [(0, 3)], "ranges": {"f1": (-2.0, 2.0)}, "direction": {"f0": "down"}},
+}
+
+
+def assert_obeyed(e: sp.Explanation, limits: dict[str, Any]) -> None:
+    made, delta, changed = e.counterfactual, e.delta, e.changed
+    names = {name: i for i, name in enumerate(e.feature_names)}
+    for name in limits.get("immutable", ()):
+        assert not changed[:, :, names[name]].any()
+    windows = limits.get("frozen", [])
+    by_feature = windows if isinstance(windows, dict) else dict.fromkeys(names, windows)
+    for name, own in by_feature.items():
+        assert not any(changed[:, start:end, names[name]].any() for start, end in own)
+    for name, (low, high) in limits.get("ranges", {}).items():
+        values = made[:, :, names[name]][changed[:, :, names[name]]]
+        assert (values >= low).all() and (values <= high).all()
+    for name, way in limits.get("direction", {}).items():
+        assert ((delta[:, :, names[name]] >= 0) if way == "up" else (delta[:, :, names[name]] <= 0)).all()
+    for name, most in limits.get("max_step", {}).items():
+        steps, own = (np.abs(np.diff(values[:, :, names[name]].astype(float), axis=1)) for values in (made, e.query))
+        assert (steps <= np.maximum(own, most) + 1e-9).all()
+    for members in limits.get("groups", {}).values():
+        together = changed[:, :, [names[name] for name in members]]
+        assert (together.all(2) == together.any(2)).all()
+    assert (changed.any(1).sum(1) <= limits.get("max_features", 4)).all()
+    for name in limits.get("integer", ()):
+        values = made[:, :, names[name]][changed[:, :, names[name]]]
+        assert (values == np.rint(values)).all()
+    for name in limits.get("monotone", {}):
+        rises = np.diff(made[:, :, names[name]], axis=1) >= 0
+        assert rises[changed[:, :, names[name]].any(1)].all()
+    for members in limits.get("fixed_sum", ()):
+        np.testing.assert_allclose(delta[:, :, [names[name] for name in members]].sum(2), 0, atol=1e-5)
+    if "project" in limits:
+        assert np.array_equal(limits["project"](made, e.query), made)
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_answers_within_constraints_are_made_by_their_edits(fitted: sp.Explainer, name: str) -> None:
+    e = explain(fitted, constraints=sp.Constraints(**LIMITS[name]))
+    assert_bits(e)
+    assert_obeyed(e, LIMITS[name])
+    assert e.valid[ASKED].mean() > 0.6
+
+
+@pytest.mark.parametrize("share", [0.25, 0.1, 0.04])
+def test_no_more_entries_change_than_asked_for(fitted: sp.Explainer, share: float) -> None:
+    e = explain(fitted, sparsity=share)
+    assert_bits(e)
+    assert (e.share_changed <= share).all() and e.valid[ASKED].mean() > {0.25: 0.9, 0.1: 0.5, 0.04: 0}.get(
+        share, 0
+    ) - 0.1
+    assert all("within the constraints (at most" in reason for reason in e.reason[e.status == "not_found"])
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_no_more_edits_than_asked_for(fitted: sp.Explainer, most: int) -> None:
+    e = explain(fitted, edits=most)
+    assert_bits(e)
+    assert e.valid[ASKED].all() and all(len(e.edits(i)) <= most for i in range(12))
+
+
+def test_what_constraints_alter_counts_as_an_edit(fitted: sp.Explainer) -> None:
+    e = explain(fitted, edits=1, constraints=sp.Constraints(max_step={"f1": 0.5}))
+    assert_bits(e)
+    found = np.flatnonzero(e.status == "refined")
+    assert all(len(e.edits(i)) <= 1 for i in found)
+    missing = e.reason[e.status == "not_found"]
+    assert len(missing) and all("at most 1 edit" in reason for reason in missing)
+
+
+def test_a_cap_that_allows_nothing_says_so(fitted: sp.Explainer) -> None:
+    e = explain(fitted, sparsity=0.005)
+    assert (e.status[ASKED] == "not_found").all() and not e.changed.any()
+    assert all("allows no change at all" in reason for reason in e.reason[ASKED])
+
+
+def test_where_nothing_may_change_or_nobody_can_be_followed_there_is_no_answer(fitted: sp.Explainer) -> None:
+    e = explain(fitted, constraints=sp.Constraints(immutable=["f0", "f1", "f2"]))
+    assert (e.status[ASKED] == "not_found").all() and not e.changed[..., :3].any()
+    for i in np.flatnonzero(ASKED):
+        assert "no change was found that convinces the classifier" in e.reason[i] and "immutable" in e.reason[i]
+        assert f"p(1) reached {e.proba_after[i, 1]:.2f}" in e.reason[i]
+
+
+# Several answers, confidence.
+
+
+def test_several_answers_differ_in_what_they_change(fitted: sp.Explainer, plain: sp.Explanation) -> None:
+    e = explain(fitted, n=3)
+    assert_bits(e)
+    assert np.array_equal(e.counterfactual[::3], plain.counterfactual)  # the best first
+    found = differs(e.counterfactual, e.query).reshape(12, 3, -1)
+    reached = (e.status == "refined").reshape(12, 3)
+    assert reached[ASKED].sum() >= 2.5 * ASKED.sum()
+    for own, there in zip(found[ASKED], reached[ASKED], strict=True):
+        for a in range(3):
+            for b in range(a):
+                if there[a] and there[b]:
+                    assert (own[a] & own[b]).sum() <= 0.5 * (own[a] | own[b]).sum()
+    missing = (e.status == "not_found").reshape(12, 3)
+    assert not missing[:, 0].any() and all("found" in reason for reason in e.reason[missing.ravel()])
+
+
+def test_what_does_not_exist_several_times_is_not_found(fitted: sp.Explainer) -> None:
+    only = sp.Constraints(immutable=["f0", "f2", "f3"], frozen=[(0, 6), (14, 20)])
+    e = explain(fitted, QUERIES[ASKED][:3], n=3, constraints=only)
+    assert_bits(e)
+    missing = e.status == "not_found"
+    assert missing.any() and all(
+        "was found" in r or "were found" in r for r in e.reason[missing & ~e.changed.any((1, 2))]
+    )
+
+
+def test_an_answer_is_as_probable_as_asked_for(fitted: sp.Explainer) -> None:
+    e = explain(fitted, confidence=0.999999)
+    assert_bits(e)
+    assert (e.probability[e.valid] >= 0.999999).all() and e.valid[ASKED].all()
+
+
+# Other kinds of series and models.
+
+
+def test_double_precision() -> None:
+    e = explain(fit(sp.wrap(MeanModule().double(), n_classes=3), X.astype(float)), QUERIES.astype(float))
+    assert_bits(e)
+    assert e.counterfactual.dtype == np.float64 and e.valid[ASKED].all()
+
+
+def test_black_boxes() -> None:
+    e = explain(fit(sp.wrap(mean_proba)))
+    assert_bits(e)
+    assert np.array_equal(e.valid[ASKED], mean_proba(e.counterfactual).argmax(1)[ASKED] == 1)
+    assert e.valid[ASKED].mean() > 0.8
+
+
+def test_series_of_unequal_length() -> None:
+    lengths, of_queries = 20 - np.arange(90) % 8, 20 - np.arange(12) % 7
+    ex = fit(sp.wrap(MaskedMeanModule(), n_classes=3), lengths=lengths)
+    e = explain(ex, lengths=of_queries, n=2)
+    assert_bits(e)
+    true: Any = e.lengths
+    padding = np.arange(20) >= true[:, None]
+    assert not e.changed[padding].any() and e.valid[::2][e.status[::2] != "unchanged"].all()
+    assert all(edit.end <= true[i] for i in range(len(e)) for edit in e.edits(i))
+    alone = explain(ex, [QUERIES[i, : of_queries[i]] for i in (4, 5)], n=2)
+    assert all(
+        np.array_equal(alone.counterfactual[k], e.counterfactual[8 + k, : alone.query.shape[1]]) for k in range(4)
+    )
+
+
+def test_gaps_stay_gaps() -> None:
+    rng = np.random.default_rng(0)
+    gaps, of_queries = rng.random(X.shape) < 0.1, rng.random(QUERIES.shape) < 0.1
+    ex = fit(sp.wrap(MeanModule(), n_classes=3, missing=np.nan_to_num), np.where(gaps, np.nan, X).astype("f4"))
+    e = explain(ex, np.where(of_queries, np.nan, QUERIES).astype("f4"))
+    assert_bits(e)
+    assert np.array_equal(np.isnan(e.counterfactual), of_queries) and e.valid.all()
+
+
+@pytest.mark.parametrize("target", [sp.AtLeast(0.5), sp.AtMost(-0.1), sp.Between(0.3, 0.5), sp.Change(0.4)], ids=repr)
+def test_regression(target: Any) -> None:
+    e = explain(regressor(), target=target)
+    assert_bits(e)
+    assert e.valid[e.status != "unchanged"].mean() > 0.8 and (e.status != "unchanged").any()
+
+
+def regressor(made: list[sp.Explainer] = []) -> sp.Explainer:  # noqa: B006 - fitted once
+    if not made:
+        model = sp.wrap(lambda x: np.asarray(x)[..., 1].mean(1), task="regression")
+        made.append(fit(model, y=X[..., 1].mean(1).astype(float)))
+    return made[0]
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 7])
+def test_short_series(n_steps: int) -> None:
+    series, y = make_series(60, n_steps=6)
+    series = np.repeat(series[:, 2:3], n_steps, axis=1)
+    e = explain(fit(sp.wrap(MeanModule(), n_classes=3), series, y), series[y == 0][:3])
+    assert_bits(e)
+    assert e.valid.all()
+
+
+# Laws.
+
+
+def gait(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return stance, swing, stride (their sum), steps (whole) and two levels of which one is never above the other."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    noise = rng.normal(size=(n, 24, 5)).cumsum(1) * 0.05 + 0.2 * rng.normal(size=(n, 1, 5))
+    stance, swing = 2 + noise[..., 0] + 0.8 * y[:, None], 1 + noise[..., 1]
+    steps = np.rint(10 + 8 * noise[..., 2] + 6 * y[:, None])
+    low = 5 * noise[..., 3] + 3 * y[:, None]
+    high = low + np.exp(noise[..., 4]) * 0.8
+    return np.stack([stance, swing, stance + swing, steps, low, high], axis=2), y
+
+
+def law_model(series: Any) -> Any:
+    series = np.asarray(series)
+    z = 4 * (series[:, :, 2].mean(1) - 3.4) + 0.5 * (series[:, :, 3].mean(1) - 13) + (series[:, :, 4].mean(1) - 1.5)
+    return np.stack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))], axis=1)
+
+
+NAMES = ("stance", "swing", "stride", "steps", "low", "high")
+
+
+@pytest.fixture(scope="module")
+def lawful() -> sp.Explainer:
+    series, y = gait(80, 0)
+    rows = np.arange(80)
+    ds = sp.Dataset.from_rows(series, y, train=rows, test=rows[:4], feature_names=NAMES)
+    return sp.Explainer(sp.wrap(law_model, n_classes=2), CHEAP).fit(ds, progress=False)
+
+
+def test_the_laws_of_the_data_are_listed(lawful: sp.Explainer) -> None:
+    found = {(law.kind, law.features) for law in lawful.laws_}
+    assert found >= {
+        ("identity", ("stride", "stance", "swing")),
+        ("whole", ("steps",)),
+        ("order", ("low", "high")),
+    }
+    assert all(f"Law of the data: {law}." in lawful.summary() for law in lawful.laws_)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"n": 3},
+        {"edits": 1},
+        {"sparsity": 0.3},
+        {"constraints": sp.Constraints(immutable=["swing"])},
+        {"constraints": sp.Constraints(frozen=[(0, 6)])},
+    ],
+    ids=str,
+)
+def test_no_answer_breaks_a_law(lawful: sp.Explainer, options: dict[str, Any]) -> None:
+    e = explain(lawful, gait(24, 1)[0], target=None, **options)
+    assert_bits(e)
+    assert e.changed.any() and e.valid[:: options.get("n", 1)].mean() > 0.5
+    made, query = e.counterfactual, e.query
+    space = lawful._fitted_model().space
+    assert not breaks(lawful.laws_, space.coordinates, made, query).any()
+    np.testing.assert_allclose(made[..., 2], made[..., 0] + made[..., 1], atol=1e-9)
+    assert (made[..., 3] == np.rint(made[..., 3])).all() and (made[..., 4] <= made[..., 5]).all()
+
+
+def test_a_law_can_be_left_out(lawful: sp.Explainer) -> None:
+    name = next(law.name for law in lawful.laws_ if law.kind == "identity")
+    series, y = gait(80, 0)
+    rows = np.arange(80)
+    ds = sp.Dataset.from_rows(series, y, train=rows, test=rows[:4], feature_names=NAMES)
+    config = CHEAP.override(f'without_laws=["{name}"]')
+    free = sp.Explainer(sp.wrap(law_model, n_classes=2), config).fit(ds, progress=False)
+    assert {law.name for law in free.laws_} == {law.name for law in lawful.laws_} - {name}
+
+
+def test_queries_far_from_all_recordings_keep_the_laws(lawful: sp.Explainer) -> None:
+    query = np.concatenate([gait(2, seed)[0] * [1, 1, 1, 1 + seed, seed, seed] for seed in range(1, 9)])
+    e = explain(lawful, query, target=None)
+    assert_bits(e)
+    made = e.counterfactual
+    np.testing.assert_allclose(made[..., 2], made[..., 0] + made[..., 1], atol=1e-9)
+    assert (made[..., 3] == np.rint(made[..., 3])).all() and (made[..., 4] <= made[..., 5]).all()
