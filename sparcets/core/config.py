@@ -272,7 +272,7 @@ def _parse(text: str, hint: Any) -> Any:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
         value = _WORDS.get(text.lower(), text)
-    value = _as_declared(tuple(value) if isinstance(value, list) else value, hint)
+    value = _as_declared(_from_plain(value, hint) if isinstance(value, list) else value, hint)
     return text if _fits(text, hint) and not _fits(value, hint) else value
 
 
