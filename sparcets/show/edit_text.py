@@ -182,7 +182,8 @@ def _move(answer: Explanation, feature: int, change: FloatArray) -> str:
     """Return how much higher or lower a feature is: ``0.12 m higher``."""
     unit, changed = unit_of(answer, feature), change[change != 0]
     if abs(changed.sum()) < ONE_WAY * np.abs(changed).sum():
-        up, down = (further(answer, feature, rises) for rises in (True, False))
-        return f"now up to {amount(changed.max())}{unit} {up}, now up to {amount(-changed.min())}{unit} {down}"
+        place = place_of(answer, feature)
+        ways = "both ways" if place is None else "up and down" if place.is_height else f"to and fro along {place.axis}"
+        return f"{ways} by up to {amount(np.abs(changed).max())}{unit}"
     mean = float(changed.mean())
     return f"{amount(abs(mean))}{unit} {further(answer, feature, mean > 0)}"

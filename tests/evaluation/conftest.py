@@ -54,6 +54,7 @@ def build_explanation(
         high=np.full(F, np.inf),
         max_step=np.full(F, np.inf),
         max_moves=np.full((4, F), np.inf),
+        max_bends=np.full((5, F), np.inf),
     )
     return Explanation(
         query=query,

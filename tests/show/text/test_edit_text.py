@@ -46,7 +46,7 @@ def answered(answer: Make, *edits: Edit, query: Any = None, **other: Any) -> Exp
 
 
 def changes(e: Explanation) -> list[str]:
-    return [line[4:] for line in narrate(e).splitlines() if line.startswith("  - ")]
+    return [line[4:] for line in narrate(e).partition("The model")[2].splitlines() if line.startswith("  - ")]
 
 
 def test_an_answer_that_follows_one_recording(answer: Make) -> None:
@@ -105,7 +105,7 @@ def test_a_group_of_the_user_has_its_name(answer: Make) -> None:
 def test_both_ways(answer: Make) -> None:
     course = np.array([[1.5], [-1.5], [0.5], [1.5]])
     (told,) = changes(answered(answer, edit(2, 6, course=course)))
-    assert told == "roll in steps 2 to 5: now up to 1 higher, now up to 2 lower"
+    assert told == "roll in steps 2 to 5: both ways by up to 2"
 
 
 def test_what_constraints_alter_is_told_and_much_of_it_in_one_phrase(answer: Make) -> None:
