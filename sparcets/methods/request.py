@@ -446,7 +446,7 @@ class Answers:
         if self.edit_lists is None:
             return self
         lists = tuple(
-            tuple(replace(edit, course=None) if edit.kind == "follow" else edit for edit in edits)
+            tuple(edit if edit.row is None else replace(edit, course=None) for edit in edits)
             for edits in self.edit_lists.lists
         )
         return replace(self, edit_lists=EditLists(lists))

@@ -118,6 +118,8 @@ def _when(answer: Explanation, edit: Edit) -> str:
 
 def _following(answer: Explanation, edit: Edit) -> str:
     """Return whom an edit follows, and how far."""
+    if edit.row is None:
+        return "following what the generator proposes"
     whom = f"recording {edit.row}"
     whom += f" of class {answer.target_names[0]}" if answer.numbers is None else ", which lies within the target"
     if abs(edit.amount - 1) <= WHOLE:

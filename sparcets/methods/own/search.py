@@ -21,6 +21,7 @@ from sparcets.core.evidence import compare_shape
 from sparcets.core.info import SeriesInfo
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
+from sparcets.methods.own.generator import drop_negligible
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.own.windows import Course, Move, State, Windows
@@ -35,6 +36,7 @@ LEVELS, SIZES, SHIFTS, REACHES = (1.0, 2.0), (0.5, 1.5), (-1 / 8, -1 / 16, 1 / 1
 OTHERS = 3  # real series from which further answers start
 ENOUGH = 0.95  # of what the whole course convinces, that is kept
 AMOUNTS = (1.25, 1.5, 2.0, 3.0)  # tried where the whole way to a real series is not enough
+NARROWER = 1e-5  # price of each part of a window
 VISIBLE = 0.1  # standard deviations from which on a change is visible
 MOST_DOUBT = 6.0  # beyond which a head's log-probability says nothing of a direction
 BATCH = {"cpu": 32, "cuda": 2048}  # candidates per pass
@@ -176,6 +178,20 @@ class QuerySearch:
             courses.append(Course(kind, amount, KINDS[kind](self.own, whole), unit=unit))
         return courses
 
+    def proposed(self) -> list[Course]:
+        """Return what the generator makes of the query, with few changes and with many; nothing without a generator."""
+        model, weights = self.model, self.model.log_sparsity_weights
+        if model.generator is None:
+            return []
+        x = self.ensemble.filled(self.ensemble.standardise(self.query[None]))
+        target = torch.full((1,), self.target, device=x.device)
+        courses = []
+        for weight in sorted({weights[0], weights[len(weights) // 2], weights[-1]}):
+            residual = drop_negligible(model.propose_each(x, target, weight))[0].double().cpu().numpy()
+            made = self.query.astype(np.float64) + residual * self.request.info.scaler.scale
+            courses.append(Course("follow", 1.0, self.space.coordinates.of(np.where(self.allowed, made, self.query))))
+        return courses
+
     def _direction(self) -> FloatArray:
         """Return the gradient of how convinced the ensemble is, summed over time (features,)."""
         ensemble = self.ensemble
@@ -212,6 +228,7 @@ class QuerySearch:
         visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
         per_edit, per_change = self.model.prices
         price = per_change * visible + per_edit * np.array([state.n_edits for state in states])
+        price += NARROWER * np.array([np.diff(state.windows).sum() for state in states])  # of equal ones, the narrowest
         real = self._are_real(made)
         said = zip(states, courses, made, score.tolist(), margin.tolist(), price.tolist(), real.tolist(), strict=True)
         return [Found(*one) for one in said]
@@ -242,7 +259,7 @@ class QuerySearch:
         if not self.groups:
             return [self._nothing()]
         whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
-        offered = self._from(whole, self._working(whole, self.made_of_query()))
+        offered = self._from(whole, self._working(whole, [*self.proposed(), *self.made_of_query()]))
         first = 0
         for size in DONORS:
             courses = self.donors[first : first + size]
@@ -265,7 +282,7 @@ class QuerySearch:
     def is_whole(self, one: Found) -> bool:
         """Return whether an answer is the whole course of a real series."""
         everywhere = (one.state.windows == [0, self.windows.n_parts]).all()
-        return bool(one.course.kind == "follow" and one.state.amount == 1 and everywhere)
+        return bool(one.course.row is not None and one.state.amount == 1 and everywhere)
 
     def _working(self, whole: State, courses: Sequence[Course]) -> list[Course]:
         """Return the courses that convince the explained model where all groups follow them."""
@@ -505,7 +522,7 @@ def edit_words(kind: str, amount: float, group: str, start: int, end: int, info:
     when = f"steps {start} to {end}" if rate is None else f"{start / rate:.3g} to {end / rate:.3g} s"
     if kind == "follow":
         part = "" if amount == 1 else f", {amount:.3g} of the way"
-        how = f"as in training series {row}{part}"
+        how = f"as in training series {row}{part}" if row is not None else f"as the generator proposes{part}"
     elif kind == "level":
         how = f"moved by {amount:.3g} standard deviations"
     elif kind == "size":
