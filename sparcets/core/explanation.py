@@ -66,7 +66,7 @@ class Explanation:
     mutable
         Features that were allowed to change in this call.
     frozen
-        Entries (time, features) that were frozen in this call; None if none was, and in files of earlier versions.
+        Entries (time, features) that were frozen in this call; None if none was.
     lengths
         True lengths of padded series, or None.
     ids, subjects

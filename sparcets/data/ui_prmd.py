@@ -54,6 +54,7 @@ def load_ui_prmd(*, path: str | os.PathLike[str] | None = None, test_size: float
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
     >>> with TemporaryDirectory() as folder:
     ...     np.savez(f"{folder}/UI-PRMD_arm_T100.npz", X=np.zeros((8, 100, 12)), y=["correct", "incorrect"] * 4,
     ...              subject=[1, 1, 2, 2, 3, 3, 4, 4], feature_names=FEATURES)

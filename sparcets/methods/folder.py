@@ -24,7 +24,7 @@ from sparcets.training.loop import history_from_plain, history_to_plain
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
-FORMAT = 6  # raised whenever the layout of the folder changes
+FORMAT = 7  # raised whenever the layout of the folder changes
 FILES = SavedModel(header="explainer.json", arrays="arrays.safetensors", what="explainer")
 DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
 

@@ -133,9 +133,9 @@ class DatasetRecord(BaseModel):
     mutable: list[bool]
     low: list[float]  # smallest and largest training value of each feature
     high: list[float]
-    n_missing: int = 0  # missing values; not in records of earlier versions
+    n_missing: int  # missing values
     padded: bool
-    has_ids: bool = False  # not in records of earlier versions
+    has_ids: bool
 
 
 class Series(BaseModel):
@@ -168,7 +168,7 @@ class ClassifierRecord(BaseModel):
     seed: int
     test_accuracy: float
     seconds: float
-    own: bool = False  # the user's own model, which was not trained here; not in records of earlier versions
+    own: bool  # the user's own model, which was not trained here
 
 
 class FitExplainer(RequestModel):
@@ -190,7 +190,7 @@ class ExplainerRecord(BaseModel):
     seed: int
     summary: str
     seconds: float
-    doubts: list[str] = []  # what speaks against the model itself; not in records of earlier versions
+    doubts: list[str]  # what speaks against the model itself
 
 
 class Job(BaseModel):

@@ -148,7 +148,7 @@ def other_arrays(folder):
         ),
         (
             lambda f: rewrite(f, lambda h: h.update(format=1)),
-            r"format 1, .* reads format 6. Fit and save it again.$",
+            r"format 1, .* reads format 7. Fit and save it again.$",
         ),
         (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
         (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),

@@ -87,7 +87,7 @@ def test_rows_of_different_code_are_not_mixed(make_row) -> None:
     old = [{**make_row(seed=s), "code": "aa", "started": "2026-01-01"} for s in (0, 1)]
     new = {**make_row(seed=2), "code": "bb", "started": "2026-02-01"}
     assert of_latest_code([*old, new]) == of_latest_code([new, *old]) == [new]
-    unknown = make_row()  # rows of earlier versions have no digest
+    unknown = make_row()  # rows of other benchmarks have no digest
     assert of_latest_code([unknown]) == [unknown] and of_latest_code([]) == []
 
 
