@@ -83,8 +83,11 @@ class Coordinates:
         """Return the series with these coordinates (…, time, features), of the type of the query.
 
         Limbs have the lengths of the query (…, time, features). Where the query is missing, or a change is below the
-        tolerance, the series has the query's own bits.
+        tolerance, the series has the query's own bits; so have columns after the features, which are side inputs.
         """
+        n = len(self.tolerance)
+        if query.shape[-1] > n:
+            return np.concatenate([self.series(coordinates[..., :n], query[..., :n]), query[..., n:]], axis=-1)
         own = query.astype(np.float64)
         made = coordinates.copy()
         if self.dependent:

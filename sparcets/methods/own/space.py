@@ -50,12 +50,13 @@ class EditSpace:
     @classmethod
     def fit(cls, job: FitJob, config: ExplainerConfig, seed: int) -> EditSpace:
         """Find laws and groups in the training series of a fit."""
-        series = job.series
+        series, of_series = job.series, job.info.of_series  # side inputs, the last columns, obey no laws
+        n = of_series.n_features
         laws, coordinates = find_laws(
-            series,
-            job.info.feature_names,
-            units=job.info.units,
-            tolerance=job.constraints.tolerance,
+            series.with_values(series.values[..., :n]),
+            of_series.feature_names,
+            units=of_series.units,
+            tolerance=job.constraints.tolerance[:n],
             seed=seed,
             without=config.without_laws,
         )
