@@ -301,7 +301,7 @@ class ExplainerConfig(MethodConfig):
 
     @classmethod
     def quick(cls) -> ExplainerConfig:
-        """Return settings that take a third of the time: fewer kinds of models, training series and starts."""
+        """Return settings that take a third of the time: fewer kinds of models and training series."""
         return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
 
     @classmethod

@@ -95,6 +95,11 @@ def test_several_recordings_are_told_one_by_one(answer: Make) -> None:
     assert "following" not in narrate(e, short=True)
 
 
+def test_what_follows_the_generator_follows_no_recording(answer: Make) -> None:
+    e = answered(answer, edit(2, 6, row=None))
+    assert "following what the generator proposes" in narrate(e) and "recording" not in narrate(e, short=True)
+
+
 def test_a_group_of_the_user_has_its_name(answer: Make) -> None:
     rules = {"explain": {"groups": {"pump": [0, "pressure"]}}}
     assert changes(answered(answer, edit(2, 6, (0, 1)), constraints=rules))[0].startswith(
