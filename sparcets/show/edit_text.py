@@ -122,8 +122,6 @@ def _following(answer: Explanation, edit: Edit) -> str:
         return "following what the generator proposes"
     whom = f"recording {edit.row}"
     whom += f" of class {answer.target_names[0]}" if answer.numbers is None else ", which lies within the target"
-    if edit.row is None:
-        whom = "what the generator proposes"
     if abs(edit.amount - 1) <= WHOLE:
         return f"following {whom}"
     if edit.amount < 1:
