@@ -100,6 +100,7 @@ def test_explain_in_words(capsys: pytest.CaptureFixture[str], model: str) -> Non
     code, out, _ = run(capsys, "explain", model, "--rows", "0,1")
     lines = out.splitlines()
     assert code == 0 and lines[0].split("\t")[:2] == ["series", "verdict"] and lines[1].split("\t")[1] == "? doubtful"
+    assert lines[0].endswith("\tedits") and int(lines[1].split("\t")[-1]) >= 1
     start = next(i for i, line in enumerate(lines) if line.startswith("series 0: ? Doubtful"))
     opening = next(line for line in lines[start:] if line.startswith("The model says"))
     assert "calm" in opening and "wild" in opening and f"{opening}\n  - " in out
@@ -191,6 +192,7 @@ def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments:
         (["-t", "calm", "--not", "wild"], "give --target or --not, not both"),
         (["--frozen", "0:2", "--frozen", "left=3:4"], "not both"),
         (["--max-features", "0"], "max_features must be a whole number >= 1"),
+        (["--edits", "2"], "Nearest gives values, not edits"),
         (["--curve"], "Nearest has no models of other kinds"),
     ],
 )
