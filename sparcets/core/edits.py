@@ -56,6 +56,11 @@ class Edit:
         The map between series and coordinates; None for ``free``.
     steps
         Length of the query without padding; None if it is not known.
+
+    Examples
+    --------
+    >>> Edit(features=("f0",), start=0, end=5, kind="level", amount=0.5, columns=(0,))
+    Edit(level 0.5, f0, steps 0 to 5)
     """
 
     features: tuple[str, ...]

@@ -43,6 +43,11 @@ class Law:
         The law in words.
     name
         By which ``ExplainerConfig(without_laws=[…])`` leaves it out.
+
+    Examples
+    --------
+    >>> Law(kind="order", features=("low", "high"), text="low is never above high", name="order low, high").text
+    'low is never above high'
     """
 
     kind: str
