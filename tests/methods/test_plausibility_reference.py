@@ -90,7 +90,8 @@ def test_outside_counts_changed_entries_beyond_the_range_of_their_feature() -> N
 
 def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training() -> None:
     reference = fit([[[0], [2], [3], [5], [4]]], [0])  # at most 2
-    reference = replace(reference, info=replace(reference.info, max_moves=np.full((4, 1), np.inf)))  # one step
+    of_steps = {"max_moves": np.full((4, 1), np.inf), "max_bends": np.full((5, 1), np.inf)}  # steps alone are asked
+    reference = replace(reference, info=replace(reference.info, **of_steps))
     query = np.array([[[0.0], [9.0], [0.0], [0.0], [0.0]]])  # its own jumps are at steps 0-1 and 1-2
     assert reference.measure(answers(query, query, reference.info))["jumps"].tolist() == [0]
     made = query.copy()
