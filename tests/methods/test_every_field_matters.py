@@ -50,7 +50,10 @@ class Context:
 
 SEARCHED = ("proposals='search'",)
 # Fields that need other data, and the tests that have them.
-ELSEWHERE = {("sparcets", "without_laws"): "tests/methods/own/test_search.py"}
+ELSEWHERE = {
+    ("sparcets", "without_laws"): "tests/methods/own/test_search.py",
+    ("sparcets", "edit_price"): "tests/methods/own/test_search.py",
+}
 # By the name of the field, for one method alone with that before it.
 CONTEXTS = {
     "generator.dropout": Context("it acts between two layers", ("generator.layers=2",)),
@@ -61,7 +64,6 @@ CONTEXTS = {
     "ramp": Context("the share of the training that is done grows by epochs", ("ramp=1.0", "train.epochs=2")),
     "max_series": Context("there must be more series", other=20),
     "proposals": Context("without a search some queries are answered in one pass", other="search"),
-    "edit_price": Context("changes must cost nothing", (*SEARCHED, "change_price=0.0"), other=0.0),
     "change_price": Context("queries must be searched", SEARCHED, other=0.0),
     "groups": Context("all features are one group", SEARCHED, other='[["f0","f1","f2","f3"]]'),
     "store_courses": Context("it concerns the edits of answers", SEARCHED, other=False),

@@ -1,5 +1,6 @@
 """The search: short lists of edits that are believed, bit for bit, within every constraint and law; else the reason."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,10 @@ import pytest
 import sparcets as sp
 from sparcets.core.arrays import differs
 from sparcets.core.laws import breaks
+from sparcets.core.series import Series
+from sparcets.methods.own.search import QuerySearch
+from sparcets.methods.own.windows import State
+from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
 
@@ -112,6 +117,23 @@ def test_without_courses_the_training_series_give_the_answer(plain: sp.Explanati
         assert sp.apply_edits(e.query[i], e.edits(i), X).tobytes() == e.counterfactual[i].tobytes()
         with pytest.raises(sp.SparcetsError, match="Pass the training series"):
             sp.apply_edits(e.query[i], e.edits(i))
+
+
+def test_every_edit_has_its_price(fitted: sp.Explainer) -> None:
+    info: Any = fitted.info_
+    request = Request(
+        series=Series(QUERIES[ASKED][:1]),
+        target=np.array([1]),
+        classifier=fitted.classifier,
+        constraints=sp.Constraints().bind(info),
+        at_most=None,
+        info=info,
+    )
+    for per_edit in (0.0, 2.0):
+        search = QuerySearch(request, replace(fitted._fitted_model(), prices=(per_edit, 0.0)))
+        whole = State(np.array([[0, search.windows.n_parts]] * 4))
+        (one,) = search.ask([whole], search.donors[:1])
+        assert one.price == pytest.approx(4 * per_edit, abs=0.01)
 
 
 # Constraints.
