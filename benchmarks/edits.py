@@ -38,7 +38,7 @@ import numpy as np
 from stored import COMMIT, store
 
 import sparcets as sp
-from sparcets.core.errors import CapabilityError, ConstraintError
+from sparcets.core.errors import CapabilityError, ConstraintError, TrainingError
 from sparcets.core.laws import find_laws
 from sparcets.core.series import Series
 from sparcets.methods.own import search
@@ -194,8 +194,8 @@ def exact(scale: float, minutes: float) -> None:
                 continue
             try:
                 case = build(*cell, seed)
-            except CapabilityError as error:
-                print(*cell, error)
+            except (CapabilityError, TrainingError) as error:  # a selector of few series may have nothing to learn from
+                print(*cell, seed, error)
                 continue
             for call in range(CALLS):
                 if done():
@@ -207,6 +207,7 @@ def exact(scale: float, minutes: float) -> None:
                         counts[(*cell, "refused")] += 1
                         continue
                     counts[(*cell, "answers")] += len(e)
+                    counts[(*cell, "changed")] += int(e.changed.any((1, 2)).sum())
                     counts[(*cell, "edits")] += sum(len(e.edits(i)) for i in range(len(e)))
                     for i in inexact(e):
                         fail(cell, f"{where}, answer {i}")
@@ -219,13 +220,13 @@ def exact(scale: float, minutes: float) -> None:
                 except Exception as error:  # whatever it is, it is a failure of these answers
                     frame = traceback.extract_tb(error.__traceback__)[-1]
                     fail(cell, f"{where}: {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})")
-    print(f"{'method':10} {'data':11} {'answers':>8} {'failed':>7} {'loaded':>7} {'edits':>8} {'refused':>8}")
-    for cell in cells:
-        values = [counts[(*cell, what)] for what in ("answers", "failed", "loaded", "edits", "refused")]
-        print(f"{cell[0]:10} {cell[1]:11} {values[0]:8} {values[1]:7} {values[2]:7} {values[3]:8} {values[4]:8}")
-    of = {what: sum(n for (*_, w), n in counts.items() if w == what) for what in ("answers", "failed", "loaded")}
-    cells_run = {f"{m}, {k}": [counts[m, k, "answers"], counts[m, k, "failed"]] for m, k in cells}
-    row = {"part": "exact", "case": "all", **of, "by_case": cells_run, "failures": failures[:SHOWN]}
+    columns = ("answers", "changed", "edits", "loaded", "refused", "failed")
+    print(f"{'method, data':24}", *(f"{column:>8}" for column in columns))
+    table = {", ".join(cell): {column: counts[(*cell, column)] for column in columns} for cell in cells}
+    for name, values in table.items():
+        print(f"{name:24}", *(f"{value:8}" for value in values.values()))
+    of = {column: sum(values[column] for values in table.values()) for column in columns}
+    row = {"part": "exact", "case": "all", **of, "by_case": table, "failures": failures[:SHOWN]}
     store(RESULT, row | {"seconds": round(time.perf_counter() - began), "commit": COMMIT}, ("part", "case"))
 
 
