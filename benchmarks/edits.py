@@ -539,15 +539,18 @@ TARGETS = {"catching": "Control", "basic_motions": None}
 FOLLOW_ONLY: dict[str, Any] = {"LEVELS": (), "SIZES": (), "SHIFTS": (), "REACHES": ()}
 
 
-def variants(names: list[str], found: Any) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+def variants(job: Any, seed: int) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
     """Yield what is taken away: its name, settings, and values in the module of the search."""
-    of_limbs = tuple(law.name for law in found if law.kind in ("limb", "joint"))
-    every = tuple(law.name for law in found)
+    names, every = job.info.feature_names, list[str]()
+    while found := EditSpace.fit(job, sp.ExplainerConfig(without_laws=tuple(every)), seed).laws:
+        if not every:
+            of_limbs = tuple(law.name for law in found if law.kind in ("limb", "joint"))
+        every += [law.name for law in found]  # without limbs, what they carry has laws of its own
     yield "default", {}, {}
-    if of_limbs:
+    if every and of_limbs:
         yield "without limbs and joints", {"without_laws": of_limbs}, {}
-    if every and every != of_limbs:
-        yield "without laws", {"without_laws": every}, {}
+    if every:
+        yield "without laws", {"without_laws": tuple(every)}, {}
     yield "a group per feature", {"groups": tuple((name,) for name in names)}, {}
     yield "all features one group", {"groups": (tuple(names),)}, {}
     yield "follow only", {}, FOLLOW_ONLY
@@ -572,7 +575,7 @@ def measures(e: Any, data: Any, rows: Any) -> dict[str, Any]:
     return told
 
 
-def ablation(*, quick: bool) -> None:
+def ablation(*, quick: bool, only: str = "") -> None:
     """Store what answers are without each part; the ensemble is fitted once for each set."""
     for name, target in TARGETS.items():
         data = sp.load_dataset(name, seed=0)
@@ -593,7 +596,9 @@ def ablation(*, quick: bool) -> None:
             wanted = np.full(len(data.X_test), data.class_names.index(target))
         other = np.flatnonzero((data.y_test != wanted) & (model.predict(data.X_test) != wanted))
         rows = np.sort(np.random.default_rng(0).permutation(other)[: 12 if quick else 16])
-        for label, settings, constants in variants(list(data.feature_names), explainer.laws_):
+        for label, settings, constants in variants(job, seed):
+            if only not in label:
+                continue
             config = replace(sp.ExplainerConfig(), **settings)
             explainer._model = replace(fitted, space=EditSpace.fit(job, config, seed)) if settings else fitted
             began = time.process_time()
@@ -613,9 +618,10 @@ if __name__ == "__main__":
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--minutes", type=float, default=600.0)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only", default="", help="of the ablation, variants whose names contain this")
     asked = parser.parse_args()
     for part in asked.parts:
         if part == "ablation":
-            ablation(quick=asked.quick)
+            ablation(quick=asked.quick, only=asked.only)
         else:
             {"exact": exact, "laws": laws}[part](asked.scale, asked.minutes)
