@@ -85,7 +85,7 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("streams", ["2>&-", ">/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("streams", [pytest.param("2>&-", marks=pytest.mark.long), ">/dev/full", "<&- >&- 2>&-"])
 def test_work_is_finished_though_nothing_can_be_printed(streams: str, tmp_path: Path) -> None:
     X, y = make_series(60)
     np.savez(tmp_path / "own.npz", X=X, y=y)

@@ -55,7 +55,7 @@ class Campaign:
     trials
         Their number in ``make campaign``.
     dose
-        Their number in ``make test``.
+        Their number in the tests.
     parts
         In how many parts ``make campaign`` divides it, so that several processes can share it.
     """

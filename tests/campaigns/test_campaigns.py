@@ -23,8 +23,14 @@ from tests.campaigns.registry import (
     stop_at_signals,
 )
 
+# What takes long and is guarded elsewhere: a run that is killed and resumed (tests/paper/benchmark/test_runner.py), and
+# Ctrl-C in shorter commands.
+LONG = ("kill in benchmark run", "Ctrl-C in reproduce")
 
-@pytest.mark.parametrize("name", all_campaigns())
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in LONG)) for name in all_campaigns()]
+)
 def test_a_small_dose(name: str, tmp_path: Path) -> None:
     count = carry_out(name, CAMPAIGNS[name].dose, seed=0, part=0, folder=tmp_path)
     if count.skipped:
