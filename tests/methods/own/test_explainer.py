@@ -246,12 +246,13 @@ def test_the_number_of_series_decides_whether_a_generator_is_trained(monkeypatch
 
 
 @pytest.mark.parametrize("settings", [SHORT, SEARCH], ids=["generator", "search"])
-def test_a_classifier_that_is_always_wrong_leaves_no_prototypes_and_no_answers(settings):
+def test_a_classifier_that_is_always_wrong_leaves_no_series_to_follow(settings):
     wrong = sp.wrap(MeanModule(), n_classes=3)
     explainer = build(*settings, classifier=wrong).fit(X, (Y + 1) % 3)
     assert len(explainer._model.prototypes) == 0
     e = explainer.explain(QUERIES, target=1)
-    assert set(e.status) == {"unchanged", "not_found"} and not e.changed.any()  # there is no series to follow
+    assert np.array_equal(e.valid, wrong.predict(e.counterfactual) == 1)
+    assert all(edit.row is None for i in range(len(e)) for edit in e.edits(i))  # there is no series to follow
     assert all("no change was found" in reason for reason in e.reason[e.status == "not_found"])
 
 
