@@ -303,6 +303,8 @@ class EditLists:
             raise ValueError("the edits and their courses do not fit together")
         pieces = [courses[start:end] for start, end in pairwise(ends.tolist())]
         edits = [_edit(one, piece, maps) for one, piece in zip(table["edits"], pieces, strict=True)]
+        if "query" in arrays and any(c >= arrays["query"].shape[2] for edit in edits for c in edit.columns):
+            raise ValueError("an edit is of a feature that there is not")
         bounds = np.cumsum([0, *table["answers"]]).tolist()
         return cls(tuple(tuple(edits[start:end]) for start, end in pairwise(bounds)))
 

@@ -107,7 +107,8 @@ def find_laws(
     found = [(law, what) for law, what in found if not turned & {what[0], *np.flatnonzero(what[1]).tolist()}]
     if len(rows):
         orders = _orders(series, names, units, generator(seed, "orders"))
-        found += [(law, pair) for law, pair in orders if not turned & set(pair)]
+        # What follows others keeps its order as far as these do.
+        found += [(law, pair) for law, pair in orders if not (turned | follows) & set(pair)]
         found += [(law, feature) for law, feature in _whole(rows, names) if feature not in turned]
     found += limbs
     kept = [(law, what) for law, what in found if law.name not in without]

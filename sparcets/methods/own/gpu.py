@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.edits import EditLists, free_edits
 from sparcets.core.enforcement import IMMUTABLE, BoundConstraints
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
@@ -78,7 +79,13 @@ def fill_in(explanation: Explanation, rows: IntArray, found: Explanation) -> Exp
         getattr(explanation, name)[rows] = getattr(found, name)
     reason = explanation.reason.astype(found.reason.dtype)
     reason[rows] = found.reason
-    return replace(explanation, reason=reason)
+    names = explanation.info.feature_names
+    answers = zip(explanation.query, explanation.counterfactual, strict=True)
+    lists = [tuple(free_edits(query, made, names)) for query, made in answers]
+    if found.edit_lists is not None:
+        for row, edits in zip(rows.tolist(), found.edit_lists.lists, strict=True):
+            lists[row] = edits
+    return replace(explanation, reason=reason, edit_lists=EditLists(tuple(lists)))
 
 
 @torch.no_grad()

@@ -100,15 +100,15 @@ def answer(request: Request, model: FittedModel) -> Answers:
                     reason[row] = search.why_fewer(sum(one.valid for one in found))
                     continue
                 best = found[k]
-                edits = search.edits(best)
-                series[row], lists[row] = best.series, tuple(edits)
+                if not best.valid:
+                    reason[row] = search.why_none(best)
+                    best = search.attempt(best)
+                series[row], lists[row] = best.series, tuple(search.edits(best))
                 assert best.proba is not None
                 proba[row] = best.proba
                 if best.valid:
                     status[row] = "neighbour" if search.is_whole(best) else "refined"
                     support[row] = best.support
-                else:
-                    reason[row] = search.why_none(best)
     return Answers(
         counterfactual=series,
         status=status,
@@ -474,18 +474,15 @@ class QuerySearch:
 
     def edits(self, one: Found) -> list[Edit]:
         """Return the edits of an answer in the order of who needs them: the model, families, or realism."""
-        edits = self._all_edits(one)
-        smooth = [edit for edit in edits if edit.coordinates is not None]
-        if len(smooth) == len(edits) and len(edits) > 1:
-            needs = [self._needed_by(edits, k) for k in range(len(edits))]
-            told = [replace(edit, needed_by=need) for edit, need in zip(edits, needs, strict=True)]
-            order = ("model", "families", "realism")
-            return sorted(told, key=lambda edit: min((order.index(need) for need in edit.needed_by), default=3))
-        return [replace(edit, needed_by=("model",)) for edit in edits]
+        smooth, order = self._smooth_edits(one), ("model", "families", "realism")
+        needs = [self._needed_by(smooth, k) for k in range(len(smooth))] if len(smooth) > 1 else [("model",)]
+        told = [replace(edit, needed_by=need) for edit, need in zip(smooth, needs, strict=False)]
+        told.sort(key=lambda edit: order.index(edit.needed_by[0]))
+        return told + self._all_edits(one)[len(smooth) :]
 
     def _needed_by(self, edits: Sequence[Edit], k: int) -> tuple[str, ...]:
         """Return who needs one of the edits: who is not convinced without it."""
-        made = apply_edits(self.query, [edit for i, edit in enumerate(edits) if i != k])[None]
+        made = self._limited(apply_edits(self.query, [edit for i, edit in enumerate(edits) if i != k])[None])
         proba = self.request.classifier.outputs_unchecked(made, None)
         needs = [] if self.request.is_reached(proba, np.zeros(1, dtype=np.int64))[0] else ["model"]
         if not bool(self._believe(made).believed[0]):
@@ -493,6 +490,12 @@ class QuerySearch:
         return tuple(needs) or ("realism",)
 
     # Where nothing is found.
+
+    def attempt(self, best: Found) -> Found:
+        """Return the best attempt; one that reaches the target beyond a cap is none, and nothing is changed then."""
+        assert best.proba is not None
+        reached = self.request.is_reached(best.proba[None], np.zeros(1, dtype=np.int64))[0]
+        return self._nothing() if reached else best
 
     def _nothing(self) -> Found:
         state = State(np.zeros((len(self.groups), 2), dtype=np.int64))

@@ -64,7 +64,8 @@ class EditSpace:
         coordinates = coordinates.within(mutable)
         labels = job.y if job.numbers is None else None
         values = coordinates.of(series.values)
-        found = find_groups(values, labels, coordinates, mutable, job.info.feature_names, seed, given=config.groups)
+        inside = np.where(series.inside[..., None], values, np.nan)
+        found = find_groups(inside, labels, coordinates, mutable, job.info.feature_names, seed, given=config.groups)
         return cls(coordinates, found, laws, np.nanstd(values[series.inside], axis=0))
 
     def within(self, mutable: BoolArray) -> EditSpace:
@@ -124,7 +125,10 @@ def find_groups(
     if unknown:
         raise ConfigError(f"'groups' names {quoted(unknown[0])}, which is no feature. Known: {', '.join(names)}.")
     units = _units(coordinates, mutable)
-    mine = [tuple(c for unit in units for c in unit if taken.get(names[c]) == number) for number in range(len(given))]
+    mine = [
+        tuple(c for unit in units if any(taken.get(names[d]) == number for d in unit) for c in unit)
+        for number in range(len(given))
+    ]
     groups = [Group(group_name([names[c] for c in columns], names), columns) for columns in mine if columns]
     units = [unit for unit in units if not any(names[c] in taken for c in unit)]
     if not units:
