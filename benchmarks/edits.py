@@ -145,7 +145,7 @@ def same_bits(one: Any, other: Any) -> bool:
 
 def ask(case: Case, method: str, kind: str, seed: int, call: int) -> Any:
     """Explain some queries under random constraints; None where these contradict each other."""
-    rng = np.random.default_rng([seed, call])
+    rng = np.random.default_rng([seed, call, METHODS.index(method), DATA.index(kind)])
     queries, along = case.some(np.sort(rng.permutation(len(case.queries))[: QUERIES[method]]))
     like = SimpleNamespace(X=np.nan_to_num(case.X), names=list(case.explainer.info_.feature_names[: case.X.shape[2]]))
     options: dict[str, Any] = {}
