@@ -212,11 +212,16 @@ class QuerySearch:
         return self._limited(self.space.coordinates.series(changed, query))
 
     def _limited(self, made: FloatArray) -> FloatArray:
-        """Return series within the constraints."""
+        """Return series within the constraints, and within the laws as far as the constraints leave it."""
         if not self.constrained:
             return made
-        rows = np.zeros(len(made), dtype=np.int64)
-        return replace(self.request, at_most=None).apply_limits(made, rows)
+        rows, coordinates = np.zeros(len(made), dtype=np.int64), self.space.coordinates
+        request = replace(self.request, at_most=None)
+        made = request.apply_limits(made, rows)
+        if not (coordinates.limbs or coordinates.dependent or coordinates.orders or coordinates.whole):
+            return made
+        query = np.broadcast_to(self.query, made.shape)
+        return request.apply_limits(coordinates.series(coordinates.of(made), query), rows)
 
     def ask(self, states: Sequence[State], courses: Sequence[Course]) -> list[Found]:
         """Return candidates with what the ensemble says of them."""
