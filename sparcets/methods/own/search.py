@@ -321,7 +321,8 @@ class QuerySearch:
         """Give up what is not needed, round by round; return the states that each start passed."""
         active = [i for i, trail in enumerate(trails) if trail[-1].margin > 0]
         enough = [ENOUGH * min(1.0, trail[0].score) for trail in trails]
-        needed: list[set[Move]] = [set() for _ in trails]  # what could not be given up, and is not tried again
+        needed: list[set[Move]] = [set() for _ in trails]  # what could not be given up, and is not tried again soon
+        tried_again = set[int]()
         for _ in range(ROUNDS):
             pause()
             moves = [
@@ -340,10 +341,13 @@ class QuerySearch:
                         continue  # no recording moves like that; a wider or a narrower window may
                     elif one.price < trails[i][-1].price - 1e-6 and (best is None or one.price < best.price):
                         best = one
-                if best is None:
-                    active.remove(i)
-                else:
+                if best is not None:
                     trails[i].append(best)
+                elif i in tried_again:
+                    active.remove(i)
+                else:  # a whole edit may have become needless since
+                    tried_again.add(i)
+                    needed[i] = {move for move in needed[i] if move.last}
         return trails
 
     def _fits(self, one: Found) -> bool:
