@@ -83,15 +83,15 @@ class Parameters:
         return {**found, **_fields_of(self.config, "config")} if deep and isinstance(self.config, Config) else found
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of the config as ``config__starts=2``; then ``fit`` is needed.
+        """Set arguments of the constructor, or fields of the config as ``config__max_series=500``; then ``fit`` is needed.
 
         Examples
         --------
         >>> import sparcets as sp
         >>> from sparcets.testing.mocks import mean_proba
-        >>> ex = sp.Explainer(sp.wrap(mean_proba)).set_params(config__starts=2, config__train__lr=1e-3)
-        >>> ex.config.starts, ex.config.train.lr
-        (2, 0.001)
+        >>> ex = sp.Explainer(sp.wrap(mean_proba)).set_params(config__max_series=500, config__train__lr=1e-3)
+        >>> ex.config.max_series, ex.config.train.lr
+        (500, 0.001)
         """
         known, own = self.get_params(), self.get_params(deep=False)
         for name in params:
