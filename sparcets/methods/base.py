@@ -83,7 +83,7 @@ class Parameters:
         return {**found, **_fields_of(self.config, "config")} if deep and isinstance(self.config, Config) else found
 
     def set_params(self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of the config as ``config__max_series=500``; then ``fit`` is needed.
+        """Set arguments of the constructor, or fields of the config as ``config__max_series=500``; then fit again.
 
         Examples
         --------
