@@ -136,8 +136,6 @@ def _what(answer: Explanation, edit: Edit) -> str:
         late = abs(edit.amount)
         much = f"{seconds(late / rate)[0]} s" if rate else count(round(late), "step")
         return f"{much} {'later' if edit.amount > 0 else 'earlier'}"
-    if edit.kind == "tempo":
-        return f"{amount(edit.amount)} times as fast"
     if edit.kind == "size":
         return f"{amount(edit.amount)} times as far from its mean"
     if edit.kind == "smooth":

@@ -397,11 +397,15 @@ class QuerySearch:
         made = one.series[None]
         one.proba = self.request.classifier.outputs_unchecked(made, None)[0]
         few = self._fits(one) and (self.request.edits is None or len(edits) <= self.request.edits)
-        one.valid = few and bool(self.request.is_reached(one.proba[None], np.zeros(1, dtype=np.int64))[0])
+        one.valid = few and self._reached(one.proba)
         belief = self._believe(made)
         one.support = belief.support[0].cpu().double().numpy()
         one.believed = bool(belief.believed[0])
         one.real = bool(self._are_real(made)[0])
+
+    def _reached(self, proba: FloatArray) -> bool:
+        """Return whether probabilities (classes,) of an answer reach the target."""
+        return bool(self.request.is_reached(proba[None])[0])
 
     def _believe(self, made: FloatArray) -> Belief:
         target = torch.full((len(made),), self.target, device=self.ensemble.device)
@@ -492,8 +496,7 @@ class QuerySearch:
     def _needed_by(self, edits: Sequence[Edit], k: int) -> tuple[str, ...]:
         """Return who needs one of the edits: who is not convinced without it."""
         made = self._limited(apply_edits(self.query, [edit for i, edit in enumerate(edits) if i != k])[None])
-        proba = self.request.classifier.outputs_unchecked(made, None)
-        needs = [] if self.request.is_reached(proba, np.zeros(1, dtype=np.int64))[0] else ["model"]
+        needs = [] if self._reached(self.request.classifier.outputs_unchecked(made, None)[0]) else ["model"]
         if not bool(self._believe(made).believed[0]):
             needs.append("families")
         return tuple(needs) or ("realism",)
@@ -503,8 +506,7 @@ class QuerySearch:
     def attempt(self, best: Found) -> Found:
         """Return the best attempt; one that reaches the target beyond a cap is none, and nothing is changed then."""
         assert best.proba is not None
-        reached = self.request.is_reached(best.proba[None], np.zeros(1, dtype=np.int64))[0]
-        return self._nothing() if reached else best
+        return self._nothing() if self._reached(best.proba) else best
 
     def _nothing(self) -> Found:
         state = State(np.zeros((len(self.groups), 2), dtype=np.int64))
