@@ -1,7 +1,4 @@
-"""``python -m tests.campaigns``: run whole campaigns, print a table, exit with 1 if a trial failed.
-
-Stopped by Ctrl-C or SIGTERM, it prints what was counted so far, and exits with 130.
-"""
+"""``python -m tests.campaigns``: run whole campaigns, print a table, exit with 1 if a trial failed."""
 
 from __future__ import annotations
 
@@ -9,21 +6,17 @@ import argparse
 import math
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .registry import Count, all_campaigns, carry_out, stop_at_signals
-
-GRACE = 20.0  # seconds that a process has to break off its trial
+from .registry import Count, all_campaigns, carry_out
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes started below
 
@@ -42,60 +35,33 @@ def main() -> int:
         parser.error(f"no campaign {', '.join(unknown)}. Choose from: {', '.join(campaigns)}")
     names = options.names or list(campaigns)
     commit = _commit()  # before the first trial: later, the working tree may be another
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    counts, stopped = _run(names, options.scale, options.seed, options.processes)
-    stop = "stopped before the end; " if stopped else ""
-    _print(counts, f"{stop}seed {options.seed}, scale {options.scale:g}, {commit}")
-    return 130 if stopped else int(any(count.failed for count in counts.values()))
+    counts = _run(names, options.scale, options.seed, options.processes)
+    _print(counts, f"seed {options.seed}, scale {options.scale:g}, {commit}")
+    return int(any(count.failed for count in counts.values()))
 
 
-def _run(names: list[str], scale: float, seed: int, processes: int) -> tuple[dict[str, Count], bool]:
-    """Return the counts, and whether it was stopped before the end."""
+def _run(names: list[str], scale: float, seed: int, processes: int) -> dict[str, Count]:
+    """Make the trials in several processes, and return the counts."""
     campaigns = all_campaigns()
     counts = {name: Count() for name in names}
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} parts"))
     with (
         tempfile.TemporaryDirectory() as folder,
-        ProcessPoolExecutor(
-            processes, mp_context=multiprocessing.get_context("spawn"), initializer=stop_at_signals
-        ) as pool,
+        ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool,
         Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress,
     ):
         futures: dict[Future[Count], str] = {}
-        stopped = False
-        try:
-            for name in names:
-                each = math.ceil(campaigns[name].trials * scale / campaigns[name].parts)
-                for part in range(campaigns[name].parts):
-                    (own := Path(folder, f"{names.index(name)}-{part}")).mkdir()
-                    futures[pool.submit(carry_out, name, each, seed=seed, part=part, folder=own)] = name
-            task = progress.add_task("campaigns", total=len(futures))
-            for _ in as_completed(futures):
-                progress.advance(task)
-        except KeyboardInterrupt:
-            stopped = True
-            _stop(pool, futures)
-    for done, name in futures.items():
-        error = done.exception()  # one part that breaks takes nothing from the others
-        counts[name].add(Count(failed=1, failures=[repr(error)]) if error else done.result())
-    return counts, stopped
-
-
-def _stop(pool: ProcessPoolExecutor, futures: dict[Future[Count], str]) -> None:
-    """Make the processes break off their trials and return what they have counted; give up what did not return."""
-    for future in [future for future in futures if future.cancel()]:
-        del futures[future]
-    pool.shutdown(wait=False)
-    for worker in multiprocessing.active_children():
-        worker.terminate()
-    late = wait(futures, GRACE).not_done
-    for future in list(futures):
-        if future in late or isinstance(future.exception(), BrokenProcessPool):
-            del futures[future]
-    for worker in multiprocessing.active_children():
-        if late:
-            worker.kill()
-        worker.join()
+        for name in names:
+            each = math.ceil(campaigns[name].trials * scale / campaigns[name].parts)
+            for part in range(campaigns[name].parts):
+                (own := Path(folder, f"{names.index(name)}-{part}")).mkdir()
+                futures[pool.submit(carry_out, name, each, seed=seed, part=part, folder=own)] = name
+        task = progress.add_task("campaigns", total=len(futures))
+        for done in as_completed(futures):
+            error = done.exception()  # one part that breaks takes nothing from the others
+            counts[futures[done]].add(Count(failed=1, failures=[repr(error)]) if error else done.result())
+            progress.advance(task)
+    return counts
 
 
 def _commit() -> str:

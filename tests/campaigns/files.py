@@ -63,15 +63,16 @@ def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterat
 
 
 def repeat(name: str, seed: int) -> None:
-    """Repeat a trial: print what is done to the file, and read it."""
-    with tempfile.TemporaryDirectory() as folder:
-        names = [each for each in KINDS if each == name or not KINDS[each].slow]
-        examples = [Example.make(each, Path(folder)) for each in names]
-        (example,) = (each for each in examples if each.name == name)
-        file, mutation = _mutation(example, examples, seed)
-        print(f"{file}: {mutation.words}")  # noqa: T201
-        file.write_bytes(mutation.content)
-        print(example.kind.read(example.folder) == example.content)  # noqa: T201
+    """Repeat a trial: leave the changed file beside the original, to compare them, and read it."""
+    folder = Path(tempfile.mkdtemp())
+    names = [each for each in KINDS if each == name or not KINDS[each].slow]
+    examples = [Example.make(each, folder) for each in names]
+    (example,) = (each for each in examples if each.name == name)
+    file, mutation = _mutation(example, examples, seed)
+    (folder / file.name).write_bytes(example.files[file])
+    file.write_bytes(mutation.content)
+    print(f"{file}, before {folder / file.name}")  # noqa: T201
+    print(example.kind.read(example.folder) == example.content)  # noqa: T201
 
 
 def _mutation(example: Example, examples: list[Example], seed: int) -> tuple[Path, Mutation]:
@@ -100,7 +101,7 @@ def _try(example: Example, examples: list[Example], seed: int) -> Trial:
         return OK
     where = f"{example.name}, {file.relative_to(example.folder)}"
     how = f'python -c "from tests.campaigns.files import repeat; repeat({example.name!r}, {seed})"'
-    return Trial(f"{where}: {mutation.words[:300]}: {problem[:400]}. Repeat: {how}")
+    return Trial(f"{where}: {problem[:400]}. Repeat: {how}")
 
 
 def _read(example: Example, mutation: Mutation) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -88,28 +87,6 @@ class Count:
         self.skipped = self.skipped or other.skipped
 
 
-class Stop:
-    """Whether this process was told to stop: a trial that is running is broken off and not counted."""
-
-    def __init__(self) -> None:
-        self.requested = self.running = False
-
-    def request(self, *_: object) -> None:
-        """Handle a signal."""
-        first, self.requested = not self.requested, True
-        if first and self.running:
-            raise KeyboardInterrupt
-
-
-STOP = Stop()
-
-
-def stop_at_signals() -> None:
-    """Stop at Ctrl-C and SIGTERM from now on; called in every process of a campaign."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, STOP.request)
-
-
 CAMPAIGNS: dict[str, Campaign] = {}
 
 
@@ -133,7 +110,7 @@ def all_campaigns() -> dict[str, Campaign]:
 
 
 def carry_out(name: str, trials: int, *, seed: int, part: int, folder: Path) -> Count:
-    """Make some trials of a campaign, and count; fewer if this process is told to stop."""
+    """Make some trials of a campaign, and count."""
     campaign = all_campaigns()[name]
     count, started = Count(), time.perf_counter()
     rng = np.random.default_rng([seed, crc32(name.encode()), part])
@@ -141,10 +118,7 @@ def carry_out(name: str, trials: int, *, seed: int, part: int, folder: Path) -> 
     level = logger.level
     logger.setLevel(logging.ERROR)  # fits are short, and say so
     try:
-        STOP.running = True
-        for trial in campaign.run(0 if STOP.requested else trials, rng, folder):
-            if STOP.requested:  # but something has caught the exception
-                break
+        for trial in campaign.run(trials, rng, folder):
             count.tried += 1
             count.entries += trial.entries
             if trial.failure:
@@ -152,11 +126,7 @@ def carry_out(name: str, trials: int, *, seed: int, part: int, folder: Path) -> 
                 count.failures = [*count.failures, trial.failure][:SHOWN]
     except UnavailableError as error:
         count.skipped = str(error)
-    except KeyboardInterrupt:
-        if not STOP.requested:
-            raise
     finally:
-        STOP.running = False
         logger.setLevel(level)
     count.seconds = time.perf_counter() - started
     return count

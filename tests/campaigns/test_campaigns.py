@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.campaigns.registry import (
-    CAMPAIGNS,
-    OK,
-    STOP,
-    Trial,
-    UnavailableError,
-    all_campaigns,
-    campaign,
-    carry_out,
-    stop_at_signals,
-)
+from tests.campaigns.registry import CAMPAIGNS, OK, Trial, UnavailableError, all_campaigns, campaign, carry_out
 
 # What takes long and is guarded elsewhere: a run that is killed and resumed (tests/paper/benchmark/test_runner.py), and
 # Ctrl-C in shorter commands.
@@ -50,26 +37,6 @@ def test_failures_are_counted_and_told(tmp_path: Path, monkeypatch: pytest.Monke
     count = carry_out("odd", 5, seed=0, part=0, folder=tmp_path)
     assert (count.tried, count.failed, count.entries, count.failures) == (5, 2, 6, ["number 1", "number 3"])
     monkeypatch.delitem(CAMPAIGNS, "odd")
-
-
-def test_a_campaign_that_is_stopped_counts_what_was_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @campaign("stopped", trials=10, dose=1)
-    def stopped(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
-        for i in range(trials):
-            if i == 3:
-                os.kill(os.getpid(), signal.SIGTERM)
-            yield Trial("odd") if i % 2 else OK
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        pickle.loads(pickle.dumps(stop_at_signals))()  # as processes of a campaign receive it
-        counts = [carry_out("stopped", 10, seed=0, part=part, folder=tmp_path) for part in (0, 1)]
-    finally:
-        STOP.requested = False
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        monkeypatch.delitem(CAMPAIGNS, "stopped")
-    assert [(count.tried, count.failed) for count in counts] == [(3, 1), (0, 0)]
 
 
 def test_a_campaign_that_cannot_run_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,6 +109,8 @@ def test_one_row_per_answer_and_nan_for_unchanged_ones():
     assert frame["query"].tolist() == [0, 0, 1, 2] and frame["answer"].tolist() == [0, 1, 0, 0]
     assert frame["status"].tolist() == ["generated", "not_found", "unchanged", "refined"]
     assert frame["target"].tolist() == ["1"] * 4
+    first, again, other, last = frame["digest"]
+    assert first == again and len({first, other, last}) == 3
     names = measure_names(frame)
     assert frame.loc[2, names].isna().all() and frame.loc[0, "valid"] == 1.0
     assert any("1 of 4 answers are left out" in note for note in s.notes)
@@ -294,12 +296,6 @@ def test_everything_at_once(answers):
         assert better(name) in ("higher", "lower", "")
 
 
-def test_chunks_make_no_difference(answers, monkeypatch):
-    whole = sp.evaluate(answers)
-    monkeypatch.setattr("sparcets.evaluation.evaluate._CHUNK", 7)
-    np.testing.assert_array_equal(whole.per_query["dtw"], sp.evaluate(answers).per_query["dtw"])
-
-
 def test_several_answers(nearest):
     e = nearest.explain(DATA.X_test[:12], target=1, n=3)
     s = sp.evaluate(e, DATA, judges={})
@@ -332,34 +328,6 @@ def test_saliency_and_geometry_where_they_are_known():
     assert mean(s, "joint_distance") == np.mean(list(joint_distance(found, skeleton).values()))
 
 
-def test_padding_does_not_count():
-    X, y = make_series(90)
-    lengths = np.full(90, 15)
-    data = sp.Dataset.from_arrays(X, y, lengths=lengths)
-    received = []
-
-    class RecordingJudge(ConstantJudge):
-        def predict(self, X, lengths=None):
-            received.append(lengths)
-            return super().predict(X)
-
-    e = sp.Nearest(MODEL).fit(data).explain(data.X_test, target=1, lengths=data.lengths_test)
-    assert (e.lengths == 15).all()
-    s = sp.evaluate(e, data, judges={"recording": RecordingJudge(1)})
-    noisy = e.counterfactual.copy()
-    noisy[:, 15:] += 9.0
-    t = sp.evaluate(replace(e, counterfactual=noisy), data, judges={})
-    for name in ("similarity", "smoothness", "sparsity", "dtw", "knn_ratio", "universality"):
-        assert mean(s, name) == pytest.approx(mean(t, name)), name
-    assert all(len(given) and (given == 15).all() for given in received)
-
-
-def test_every_answer_has_the_digest_of_its_query():
-    frame = sp.evaluate(by_hand()).per_query
-    first, again, other, last = frame["digest"]
-    assert first == again and len({first, other, last}) == 3 and "digest" not in measure_names(frame)
-
-
 def test_judges_are_trained_where_none_are_given(answers, monkeypatch):
     calls = []
 
@@ -389,10 +357,3 @@ def test_unknown_plausibility_is_noted():
     s = sp.evaluate(by_hand(), data, judges={})
     assert math.isnan(mean(s, "knn_ratio")) and s.summary["knn_ratio"]["n"] == 0
     assert any("plausibility is NaN" in note for note in s.notes)
-
-
-def test_progress_bar_only_on_request(answers, capsys):
-    sp.evaluate(answers, judges={"yes": ConstantJudge(1)}, progress=True)
-    assert "evaluating" in capsys.readouterr().err
-    sp.evaluate(answers)
-    assert capsys.readouterr().err == ""

@@ -12,7 +12,7 @@ import sparcets as sp
 from sparcets.core.errors import UnknownNameError
 from sparcets.evaluation import judges as module
 from sparcets.evaluation.families import FAMILIES, FamilyJudge
-from sparcets.evaluation.judges import JUDGES, accuracies, find_judges, judge_config
+from sparcets.evaluation.judges import JUDGES, accuracies, find_judges
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 from sparcets.training import ARCHITECTURES
@@ -146,18 +146,6 @@ def test_the_default_cache_is_the_users(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert module.judges_folder() == tmp_path / "home" / ".cache" / "sparcets" / "judges"
-
-
-def test_about_the_same_number_of_steps_for_every_size(monkeypatch):
-    monkeypatch.undo()  # the default settings
-    for n in (1_200, 4_000, 6_000, 14_000):
-        config = judge_config(n)
-        steps = config.epochs * np.ceil((1 - config.validation) * n / config.batch_size)
-        assert 0.9 * module.STEPS <= steps <= module.STEPS
-        assert config.epochs // 6 <= config.patience < config.epochs
-    assert judge_config(100).epochs == module.JUDGE_CONFIG.epochs  # at most that many epochs
-    assert judge_config(40).epochs == 5 * module.JUDGE_CONFIG.epochs  # more for very few series
-    assert judge_config(10**6).epochs == 10  # at least that many epochs
 
 
 def test_with_few_series_the_network_with_the_lowest_loss_is_returned(tmp_path, monkeypatch):

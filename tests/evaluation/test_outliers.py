@@ -10,8 +10,7 @@ import pytest
 from sparcets.core.errors import FeatureMismatchError
 from sparcets.core.info import Scaler
 from sparcets.data.dataset import Dataset
-from sparcets.evaluation import outliers as plausibility
-from sparcets.evaluation.outliers import NEIGHBOURS, RATIOS, Plausibility
+from sparcets.evaluation.outliers import RATIOS, Plausibility
 from sparcets.testing.data import make_series
 
 
@@ -114,30 +113,6 @@ def test_padding_does_not_count(answers):
     filled = {name: np.where(beyond, np.float32(50), getattr(e, name)) for name in ("query", "counterfactual")}
     ignorant = replace(e, lengths=None, **filled)  # without lengths, the filler counts as data
     assert Plausibility(ds, Scaler.fit(ds.X_train, ds.lengths_train)).ratios(ignorant)["knn_ratio"].mean() > 5
-
-
-def test_answers_are_scored_one_by_one(ds, scaler, fitted, answers, monkeypatch):
-    e = answers(noisy(ds.X_test, scaler), np.arange(len(ds.X_test)) % 3)
-    whole = fitted.ratios(e)
-    order = np.random.default_rng(0).permutation(len(e))
-    shuffled = fitted.ratios(e[order])
-    monkeypatch.setattr(plausibility, "_CHUNK", 7)
-    chunked = fitted.ratios(e)
-    for name in RATIOS:
-        np.testing.assert_allclose(shuffled[name], whole[name][order], rtol=1e-9)
-        np.testing.assert_allclose(chunked[name], whole[name], rtol=1e-9)
-
-
-def test_no_more_than_at_most(ds, scaler, answers):
-    e = answers(noisy(ds.X_test[:5], scaler), 0)
-
-    def knn(at_most):
-        return Plausibility(ds, scaler, at_most=at_most).ratios(e)["knn_ratio"]
-
-    assert np.isnan(knn(NEIGHBOURS)).all(), "a class needs more series than neighbours"
-    assert np.isfinite(knn(NEIGHBOURS + 1)).all()
-    n = max((ds.y_train == 0).sum(), (ds.y_test == 0).sum())
-    assert knn(n).tolist() == knn(2000).tolist() != knn(n - 1).tolist()
 
 
 def few(ds, n_train, n_test):

@@ -15,39 +15,6 @@ from sparcets.evaluation.saliency import pooled_auc, roc, salient_auc
 WHOLE = st.integers(-3, 3)  # few values, hence many ties
 
 
-def mask(*rows):
-    return np.array(rows, dtype=bool).reshape(len(rows), -1, 2)
-
-
-def test_by_hand(make_explanation):
-    e = make_explanation([[[3, 0], [-2, 1]], [[3, 0], [-2, 1]], [[0, 0], [0, 0]]])
-    # Salient 3 and 1 against 0 and 2: above in 3 of 4 pairs. Salient 2 against 3, 0, 1: 2 of 3. All tied: half.
-    salient = mask([1, 0, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0])
-    np.testing.assert_allclose(salient_auc(e, salient), [3 / 4, 2 / 3, 1 / 2])
-
-
-def test_pooled_by_hand(make_explanation):
-    e = make_explanation([[[4, 1]], [[2, 0]]])
-    salient = mask([1, 0], [1, 0])
-    assert salient_auc(e, salient).tolist() == [1.0, 1.0]
-    assert pooled_auc(e, salient) == 1.0
-    # The salient entry that does not change ties with the other that does not, and loses against the one that does.
-    mixed = make_explanation([[[4, 1]], [[0, 0]]])
-    assert salient_auc(mixed, salient).tolist() == [1.0, 0.5]
-    assert pooled_auc(mixed, salient) == pytest.approx((2 + 0.5) / 4)
-
-
-def test_padding_does_not_count(make_explanation):
-    delta, salient = np.array([[[3, 0], [2, 1]]]), mask([1, 0, 0, 1])
-    whole = make_explanation(delta)
-    padded = make_explanation(np.concatenate([delta, [[[9, 0]]]], axis=1), lengths=[2])
-    for last in ([0, 0], [1, 1], [0, 1]):
-        longer = np.concatenate([salient, mask(last)], axis=1)
-        np.testing.assert_array_equal(salient_auc(padded, longer), salient_auc(whole, salient))
-        assert pooled_auc(padded, longer) == pooled_auc(whole, salient)
-        np.testing.assert_array_equal(roc(padded, longer), roc(whole, salient))
-
-
 @pytest.mark.parametrize("flag", [True, False])
 def test_all_or_no_entries_salient(make_explanation, flag):
     e = make_explanation(np.ones((2, 3, 2)))

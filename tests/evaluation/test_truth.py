@@ -34,22 +34,15 @@ def perfect(boxes, make_explanation):
 
 
 def test_transfer_by_hand(make_explanation):
-    e = make_explanation(np.ones((3, 2, 1)), target=[0, 1, 2], n_classes=3)
-    result = transfer(e, {"fcn": FixedJudge([0, 0, 2]), "bigru": FixedJudge([0, 1, 0])})
+    e = make_explanation(np.ones((3, 2, 1)), target=[0, 1, 2], n_classes=3, lengths=[2, 1, 2])
+    judge = FixedJudge([0, 0, 2])
+    result = transfer(e, {"fcn": judge, "bigru": FixedJudge([0, 1, 0])})
+    assert judge.received[0] is e.counterfactual and judge.received[1].tolist() == [2, 1, 2]
     assert list(result) == ["fcn", "bigru", "transfer"]
     assert result["fcn"].tolist() == [1, 0, 1]
     assert result["bigru"].tolist() == [1, 1, 0]
     assert result["transfer"].tolist() == [1, 0.5, 0.5]
     assert {values.dtype for values in result.values()} == {np.dtype(np.float64)}
-
-
-def test_classifiers_are_judges(make_explanation):
-    import sparcets as sp
-
-    e = make_explanation([[[1.0], [2.0]], [[-1.0], [-2.0]]])
-    above = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)], n_classes=2)
-    assert transfer(e, {"above": above})["transfer"].tolist() == [1, 0]
-    assert {k: v.shape for k, v in transfer(e[[]], {"above": above}).items()} == {"above": (0,), "transfer": (0,)}
 
 
 @pytest.mark.parametrize("judges", [{}, {"transfer": FixedJudge([1])}])

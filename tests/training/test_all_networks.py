@@ -92,26 +92,6 @@ def test_training_statistics_do_not_count_the_padding(name):
 
 
 @every_architecture
-def test_full_lengths_are_the_same_as_none(name):
-    net, x = network(name), series()
-    torch.testing.assert_close(net(x, torch.full((5,), T)), net(x), rtol=0, atol=1e-10)
-
-
-@every_architecture
-def test_in_evaluation_a_series_does_not_see_its_batch(name):
-    net, x = network(name), series(7)
-    torch.testing.assert_close(net(x)[[6, 2]], net(x[[6, 2]]), rtol=0, atol=1e-10)
-    assert torch.equal(net(x), net(x)), "dropout in evaluation mode"
-
-
-@every_architecture
-def test_the_order_of_steps_and_features_matters(name):
-    net, x = network(name), series()
-    assert (net(x) - net(x.flip(1))).abs().max() > 1e-4
-    assert (net(x) - net(x.flip(2))).abs().max() > 1e-4
-
-
-@every_architecture
 def test_dropout_acts_in_training_and_follows_the_seed(name):
     net, x = network(name, dropout=0.5).train(), series()
     torch.manual_seed(1)

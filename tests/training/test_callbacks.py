@@ -15,7 +15,6 @@ from sparcets.training.loop import (
     DivergenceCheck,
     EarlyStopping,
     KeepBest,
-    Progress,
     TensorBoard,
     TrainingFailure,
     history_from_plain,
@@ -135,16 +134,3 @@ def test_a_folder_that_tensorboard_cannot_write_is_an_error_in_words(tmp_path, m
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match=r"cannot write .*tensorboard.*Choose another path"):
         TensorBoard(tmp_path / "file" / "tensorboard")
-
-
-def test_progress_moves_on_by_one_epoch_and_names_the_values():
-    class Bar:
-        def __init__(self):
-            self.calls = []
-
-        def advance(self, steps=1, note=""):
-            self.calls.append((steps, note))
-
-    bar = Bar()
-    Progress(bar).on_epoch_end(0, {"loss": 0.12345, "accuracy": 1.0})
-    assert bar.calls == [(1, "loss 0.123  accuracy 1")]

@@ -97,11 +97,6 @@ def test_wherever_it_is_cut_off_the_result_is_the_same(at, tmp_path, cut_off, sa
     assert saved(Sparce().fit(X, Y, checkpoint=tmp_path)) == saved(Sparce().fit(X, Y))
 
 
-def test_a_finished_training_is_not_repeated(tmp_path, saved):
-    first, again = Sparce().fit(X, Y, checkpoint=tmp_path), Sparce().fit(X, Y, checkpoint=tmp_path)
-    assert saved(again) == saved(first) and (first.steps, again.steps) == (15, 0)
-
-
 def test_early_stopping_takes_the_epochs_before_the_cut_into_account(tmp_path, cut_off, saved):
     # Nothing improves by more than the learning rate allows, so that it stops after its first epoch and three more.
     config = CONFIG.override("train.epochs=9", "train.patience=3", "train.lr=1e-9", "generator.dropout=0.0")

@@ -68,14 +68,6 @@ def test_every_term_moves_the_generator(term):
     assert bool(moved(s.discriminator, judge)) == (term == "adversarial")
 
 
-def test_both_networks_are_trained_with_the_given_rate_and_betas():
-    s = step({"adversarial": 1}, lr=0.03)
-    assert {name: (o.param_groups[0]["lr"], o.param_groups[0]["betas"]) for name, o in s.optimisers.items()} == {
-        "generator": (0.03, (0.4, 0.9)),
-        "discriminator": (0.03, (0.4, 0.9)),
-    }
-
-
 @pytest.mark.parametrize("trains", [True, False])
 def test_sparsity_trains_or_is_reported_only(trains):
     with_it, without = step({"similarity": 1, "sparsity": 1}, trains_sparsity=trains), step({"similarity": 1})
@@ -102,12 +94,6 @@ def test_a_discriminator_that_weighs_nothing_is_not_called():
     s.discriminator.register_forward_pre_hook(lambda *_: pytest.fail("called"))
     assert len(s.update(BATCH)) == len(s.names)
     assert s.names == ("classification", "generator", "valid", "changed")
-
-
-def test_the_discriminator_learns_to_tell_real_from_fake_of_each_claimed_class():
-    s = step({"adversarial": 1}, lr=0.02)
-    losses = [s.update(BATCH)[s.names.index("discriminator")].item() for _ in range(40)]
-    assert losses[-1] < 0.9 * losses[0]
 
 
 def test_values_are_those_of_the_batch_before_the_step():

@@ -77,12 +77,6 @@ def test_an_epoch_of_few_queries_is_filled_up_to_its_least_number_of_batches(min
     assert (c["target"] != LABELS[c["query"]]).all() and (LABELS[c["real"]] == c["target"]).all()
 
 
-def test_a_query_that_comes_again_is_sent_elsewhere_too():
-    c = columns(pairing(min_batches=60))
-    targets = {q: set(c["target"][c["query"] == q].tolist()) for q in range(11)}
-    assert all(len(classes) == 2 for classes in targets.values())
-
-
 def test_no_query_is_an_error():
     with pytest.raises(DataError, match="every training series is in the target class"):
         pairing(np.zeros(4, dtype=int), target=0)

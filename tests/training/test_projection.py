@@ -99,12 +99,6 @@ def test_a_query_outside_its_range_is_left_alone_or_brought_in():
     assert (result[0, 1:] == 3.0).all()
 
 
-def test_no_constraints_give_the_residuals_back_to_the_bit():
-    _, query, _, info = world(1)
-    delta = torch.randn(B, T, F, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(Projection(sp.Constraints().bind(info), info.scaler)(torch.tensor(query), delta), delta)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_flow_through(kind):
     rng, query, proposal, info = world(3)

@@ -2,13 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 import torch
 
-import sparcets as sp
 from sparcets.evaluation.families import left_as_found
-from sparcets.testing.mocks import MeanModule
 from sparcets.training.device import SMALL, threads_for
 
 
@@ -41,17 +38,6 @@ def test_a_thread_that_starts_during_a_block_of_another_does_not_keep_its_number
     assert torch.get_num_threads() == 2
     with ThreadPoolExecutor(1) as new:
         assert new.submit(torch.get_num_threads).result() == 2
-
-
-def test_predictions_in_a_thread_that_starts_during_a_block_of_another_give_it_the_usual_number(two_threads):
-    classifier = sp.wrap(MeanModule(), n_classes=3)
-
-    def predict():
-        classifier.predict(np.zeros((1, 5, 3)))
-        return torch.get_num_threads()
-
-    with threads_for(1), ThreadPoolExecutor(1) as other:
-        assert other.submit(predict).result() == 2
 
 
 def test_judges_in_a_thread_that_starts_during_a_block_of_another_do_not_keep_its_number(two_threads):

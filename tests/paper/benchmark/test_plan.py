@@ -199,21 +199,6 @@ def test_nothing_is_missing() -> None:
             assert all(tuple(row) == MEASURES for row in rows.values())
 
 
-def test_classes_add_up_to_the_samples() -> None:
-    assert {name: sum(d.classes.values()) for name, d in DATASETS.items()} == {
-        "catching": 1975,
-        "motionsense": 13950,
-        "moving_box": 17600,
-    }
-    assert DATASETS["motionsense"].n_used == 7544
-    assert all(d.n_samples == sum(d.classes.values()) for d in DATASETS.values())
-    assert [(d.n_steps, d.n_features, d.n_mutable) for d in DATASETS.values()] == [
-        (60, 20, 18),
-        (100, 12, 12),
-        (50, 50, 50),
-    ]
-
-
 def test_what_the_paper_states_twice_is_one_number() -> None:
     for name, described in DATASETS.items():
         assert TARGETS[name][described.target] == ABLATION[name]["both"] == TABLE1[name]["sparce"]

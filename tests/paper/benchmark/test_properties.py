@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import sparcets as sp
 from sparcets.core.explanation import Explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets_paper.benchmark.embedding import Points, embed, neighbours
 from sparcets_paper.benchmark.properties import (
     figure_numbers,
     measure_stability,
@@ -79,15 +76,6 @@ def test_queries_that_are_in_the_target_class_already_do_not_count(data: sp.Data
     found = measure_stability(explainer, data, e, retrained=model)
     assert all(math.isnan(found[f"retrained_{name}"]) for name in ("valid", "place", "distance"))
     assert found["retrained_accepts"] == 1.0 and found["seed_valid"] == 1.0
-
-
-def test_the_first_queries_are_compared(data: sp.Dataset, explainer: sp.Nearest) -> None:
-    e = explainer.explain(data.X_test, target=1)
-    answered = e[e.status != "unchanged"]
-    model = sp.wrap(mean_proba)
-    some = measure_stability(explainer, data, e, retrained=model, at_most=3)
-    assert some == measure_stability(explainer, data, answered[:3], retrained=model)
-    assert some != measure_stability(explainer, data, e, retrained=model)
 
 
 def test_a_trained_method_is_fitted_again(data: sp.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +147,6 @@ def test_limbs_of_catching() -> None:
 
 
 make_explanation = explanations.make_explanation  # a fixture
-MEASURES = [stays_valid, stays_in_place, residual_distance]
 
 # Four answers of 3 steps × 2 features; the second feature's standard deviation is 2.
 ONE = np.tile([[1, 2], [0, 0], [0, 0]], (4, 1, 1))
@@ -189,41 +176,3 @@ def test_padding_does_not_count(two):
     e, other = two(lengths=[2, 2, 2, 2])
     np.testing.assert_allclose(stays_in_place(e, other)[0], 1 / 2)
     np.testing.assert_allclose(residual_distance(e, other)[0], 1 / 4)
-
-
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1))
-def test_invariants(make_explanation, seed):
-    rng = np.random.default_rng(seed)
-    one, other = (
-        make_explanation(rng.normal(size=(5, 4, 2)) * (rng.random((5, 4, 2)) < 0.5), valid=rng.random(5) < 0.7)
-        for _ in range(2)
-    )
-    order = rng.permutation(5)
-    for measure in MEASURES:
-        np.testing.assert_array_equal(measure(one[order], other[order]), measure(one, other)[order])
-        same = measure(one, one)
-        assert (same[one.valid] == (0 if measure is residual_distance else 1)).all()
-        assert np.isnan(same[~one.valid]).all()
-        assert measure(one[[]], other[[]]).shape == (0,)
-    for measure in (stays_in_place, residual_distance):
-        np.testing.assert_allclose(measure(one, other), measure(other, one))
-
-
-RNG = np.random.default_rng(0)
-
-
-def test_shares_by_hand() -> None:
-    line = np.arange(3.0)[:, None]
-    # Each counterfactual has two others and three targets around it, or two others and three queries.
-    near = Points(queries=line + 50, targets=line, counterfactuals=line + 0.1)
-    assert neighbours(near) == {"queries": 0.0, "targets": 0.6, "counterfactuals": 0.4}
-    back = near._replace(queries=line, targets=line + 50)
-    assert neighbours(back) == {"queries": 0.6, "targets": 0.0, "counterfactuals": 0.4}
-
-
-def test_a_group_of_its_own_has_itself_for_neighbours_in_the_map_too() -> None:
-    real = RNG.normal(size=(20, 6, 2))
-    maps = embed(real, real + 9, {"apart": real - 30, "copies": real + 9 + RNG.normal(0, 0.01, real.shape)})
-    assert neighbours(maps["apart"])["counterfactuals"] > 0.9
-    assert neighbours(maps["copies"])["targets"] > 0.3 > neighbours(maps["copies"])["queries"]

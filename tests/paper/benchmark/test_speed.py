@@ -18,7 +18,7 @@ import torch
 
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets_paper.benchmark.speed import PARTS, cells, device_rate, read_rows, run_speed, short
+from sparcets_paper.benchmark.speed import PARTS, cells, device_rate, read_rows, run_speed
 from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, _peak, plain_step
 
 pytestmark = pytest.mark.long
@@ -132,13 +132,6 @@ def test_on_the_command_line(
     assert main([*command, "--json", "--out", "other.jsonl"]) == 0
     assert json.loads(capsys.readouterr().out)[1]["value"] == 7.123
     assert main([*command[:-1], "sped"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0"), (-0.5, "-0.50"), (99.94, "99.9"), (100, "100"), (1e6, "1,000,000")]
-)
-def test_numbers_have_three_significant_digits(value: float, text: str) -> None:
-    assert short(value) == text
 
 
 @pytest.mark.parametrize("content", [b"{", b"3\n", b'{"part": "fit"}\n', b"\xff", b"[" * 100_000, b"9" * 5000])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import numpy as np
 import pytest
 
 from sparcets.core.errors import ShapeError
@@ -24,12 +23,6 @@ def test_each_method_has_a_marker_and_a_label() -> None:
     assert markers(axes) == {"SPARCE": (25.0, 75.0), "GAN": (100.0, 50.0)}
     assert [(t.get_text(), t.xy) for t in axes.texts[1:]] == [("SPARCE", (25.0, 75.0)), ("GAN", (100.0, 50.0))]
     assert axes.get_xlabel().startswith("changed entries (%") and axes.get_ylabel().startswith("transfer (%")
-
-
-def test_the_ideal_corner_is_marked() -> None:
-    (axes,) = plot_trade_off([("SPARCE", 0.25, 0.75)]).axes
-    assert (axes.lines[0].get_xdata()[0], axes.lines[0].get_ydata()[0]) == (0, 100)
-    assert axes.lines[0].get_marker() == "*" and (axes.texts[0].get_text(), axes.texts[0].xy) == ("ideal", (0, 100))
 
 
 @pytest.mark.parametrize("points", [CROWD, [("sparcets", 0.01, 0.99), ("nearest", 1.0, 1.0), ("x" * 30, 1.0, 0.0)]])
@@ -63,15 +56,3 @@ def test_no_two_methods_have_the_same_style(own: int) -> None:
     assert len({(look.colour, look.marker) for look in found.values()}) == len(names)
     assert len({look.marker for look in list(found.values())[: own + 8]}) == own + 8
     assert "*" not in {look.marker for look in found.values()}, "the star marks the ideal"
-
-
-def test_methods_of_the_package_have_the_same_style_in_every_figure() -> None:
-    for name in ("Sparce", "SPARCE"):
-        assert method_styles(["other", name])[name] == METHODS["sparce"]
-    assert method_styles(["sparcets", "SPARCE"])["sparcets"] == METHODS["sparcets"]
-    luminance = {m: float(np.dot([0.21, 0.72, 0.07], _rgb(look.colour))) for m, look in METHODS.items()}
-    assert max(luminance.values()) < 0.75, "dark enough for white paper"
-
-
-def _rgb(colour: str) -> list[float]:
-    return [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]

@@ -9,8 +9,7 @@ import pytest
 from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
-from sparcets.show import style
-from sparcets_paper.plots.benchmark import METHODS, plot_distances
+from sparcets_paper.plots.benchmark import plot_distances
 
 EVEN = np.arange(101.0)  # its percentiles are its own values
 
@@ -37,12 +36,6 @@ def test_one_panel_per_pair_of_points_four_in_a_row() -> None:
     assert [a.get_subplotspec().rowspan.start for a in figure.axes] == [0, 0, 0, 0, 1]
     assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == list(boxes)
     assert "1st to 99th percentile" in figure.get_supxlabel()
-
-
-def test_the_originals_are_grey_and_each_method_has_its_colour() -> None:
-    (axes,) = plot_distances({"limb": {"originals": EVEN, "GAN": EVEN, "SPARCE": EVEN}}).axes
-    expected = [style.BEFORE, METHODS["gan"].colour, METHODS["sparce"].colour]
-    assert [colors.to_hex(p.get_facecolor()) for p in axes.patches] == expected
 
 
 @pytest.mark.parametrize("nothing", [{}, {"limb": {}}])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib import colors, rcParams
+from matplotlib import colors
 from matplotlib.figure import Figure
 
 from sparcets.core.errors import ShapeError
@@ -102,28 +102,12 @@ def test_each_row_has_one_scale_for_all_its_residuals() -> None:
     assert all(a.images[0].get_extent() == [-0.5, F - 0.5, T - 0.5, -0.5] for a in axes[:8])
 
 
-def test_titles_are_above_the_first_row_and_labels_at_the_border() -> None:
-    figure = plot_saliency([[*ROW, ("SPARCE, λ₄ = λ₅ = 0", QUERY)]] * 2)
-    draw(figure)
-    titles = [a.get_title(loc="left") for a in figure.axes[:10]]
-    assert titles == ["query", "salient", "GAN", "SPARCE", "SPARCE, λ₄ =\nλ₅ = 0", *[""] * 5]
-    assert [a.get_xlabel() for a in figure.axes[:10]] == [""] * 5 + ["feature"] * 5
-    assert [a.get_ylabel() for a in figure.axes[:10]] == ["time step", "", "", "", ""] * 2
-    assert figure.get_supxlabel().startswith("value and |δ| in standard deviations; white: no change")
-
-
 def test_an_answer_that_changes_nothing_and_a_flat_query_are_drawn_too() -> None:
     flat = np.zeros((T, F))
     figure = plot_saliency([[("query", flat), ("salient", MASK), ("SPARCE", flat)]])
     draw(figure)
     assert figure.axes[2].images[0].get_clim() == (0.0, 1.0)
     draw(plot_heatmaps([("query", flat)]))
-
-
-def test_figures_leave_the_global_style_as_it_was() -> None:
-    before = dict(rcParams)
-    figure = plot_saliency([ROW])
-    assert dict(rcParams) == before and figure.dpi == 150
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,9 @@ import io
 
 import numpy as np
 import pytest
-from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
-from sparcets_paper.plots.benchmark import METHODS, plot_roc
+from sparcets_paper.plots.benchmark import plot_roc
 
 GRID = np.array([0.0, 0.5, 1.0])
 MEAN = np.array([0.0, 0.9, 1.0])
@@ -42,16 +41,6 @@ def test_the_legend_gives_the_area_under_the_mean_curve() -> None:
     # (0 + 0.9) / 2 * 0.5 + (0.9 + 1) / 2 * 0.5 = 0.225 + 0.475
     assert [t.get_text() for t in axes.get_legend().get_texts()] == ["SPARCE: 0.70", "chance: 0.50"]
     assert axes.get_legend().get_title().get_text() == "area under the curve"
-
-
-def test_a_method_has_the_same_style_in_all_panels_and_no_other_has() -> None:
-    names = ["ICS", "GAN", "CounteRGAN", "SPARCE", "SPARCE, λ₄ = λ₅ = 0"]
-    curves = dict.fromkeys(names, (GRID, MEAN, STD))
-    left, right = plot_roc({"0": dict(reversed(curves.items())), "1": curves}).axes
-    styles = {line.get_label(): (line.get_color(), line.get_linestyle()) for line in right.lines}
-    assert {line.get_label(): (line.get_color(), line.get_linestyle()) for line in left.lines} == styles
-    assert len({colors.to_hex(colour) for colour, _ in styles.values()}) == 6
-    assert styles["SPARCE: 0.70"][0] == METHODS["sparce"].colour
 
 
 def test_curves_without_a_common_grid_raise() -> None:
