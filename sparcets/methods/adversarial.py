@@ -25,7 +25,7 @@ from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier
-from sparcets.models.inputs import call_in_batches
+from sparcets.models.interface import call_in_batches
 from sparcets.training.checkpoint import Checkpoint, delete_checkpoint, has_identity
 from sparcets.training.cuda import CapturedStep
 from sparcets.training.device import resolve_device, seeded, single_precision, threads_for

@@ -16,7 +16,7 @@ from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request, pause
 from sparcets.models.base import Classifier
-from sparcets.models.inputs import Batch, padded
+from sparcets.models.interface import Batch, padded
 from sparcets.training.device import threads_for
 from sparcets.training.networks import fill_gaps
 from sparcets.training.projection import Projection

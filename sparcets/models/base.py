@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs, check_no_side
 from sparcets.core.validation import check_padded
-from sparcets.models.inputs import Missing
 from sparcets.training.device import number_of_threads
 
 if TYPE_CHECKING:
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
 
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
+# What a model gets for missing values: a rule, or a function from series with NaN to series of the same shape.
+Missing: TypeAlias = str | Callable[[Any], Any]
 
 
 class Model(ABC):
@@ -232,6 +233,7 @@ class Classifier(Model):
     """
 
     named: bool = False
+    may_be_logits = False  # whether sp.wrap could be told that its outputs are logits
     _class_names: tuple[str, ...] | None = None
 
     @property
@@ -334,7 +336,7 @@ class Classifier(Model):
         if (proba < -1e-4).any() or np.abs(proba.sum(1, dtype=np.float64) - 1).max() > 1e-3:
             raise ModelOutputError(
                 f"{self.name} returned rows that are no probabilities (the first is {np.round(proba[0], 3).tolist()}). "
-                f"{self._hint(proba)}"
+                f"{self._remedy(proba)}"
             )
         return proba if proba.dtype.kind == "f" else proba.astype(np.float64)
 
@@ -342,8 +344,15 @@ class Classifier(Model):
         if self._class_names is None:
             self._class_names = tuple(str(k) for k in range(outputs.shape[1]))
 
-    def _hint(self, proba: FloatArray) -> str:
-        """Return what to do about rows that are no probabilities."""
+    def _remedy(self, proba: FloatArray) -> str:
+        """Return what to do about rows that are no probabilities: they are several labels, or logits."""
+        if proba.min() >= 0 and proba.max() <= 1:
+            return (
+                "Each number is between 0 and 1, but the rows do not sum to 1: one probability for each of several "
+                "labels? Explain one label at a time: output=('sigmoid', lambda p: p[:, 0])."
+            )
+        if self.may_be_logits:
+            return "If they are logits, wrap with output='logits' (--output logits)."
         return "They must be at least 0 and sum to 1."
 
 
@@ -475,14 +484,10 @@ class Regressor(Model):
 
     def _check_output(self, output: Any, n: int) -> FloatArray:
         numbers = np.asarray(output)
-        if numbers.ndim == 1 and len(numbers) == n:
-            numbers = numbers[:, None]
-        elif numbers.ndim < 2 and n == 1:
-            numbers = numbers.reshape(1, -1)  # a model that squeezes its output drops the batch of one
         if numbers.ndim != 2 or len(numbers) != n or numbers.shape[1] < 1 or numbers.dtype.kind not in "fiub":
             raise ModelOutputError(
-                f"{self.name} must return numbers (batch,) or (batch, outputs), got shape {np.shape(output)}, dtype "
-                f"{numbers.dtype}, for {n} series. For a model of classes, leave task='regression' out."
+                f"{self.name} must return numbers (batch, outputs), got shape {numbers.shape}, dtype {numbers.dtype}, "
+                f"for {n} series."
             )
         if self._n_outputs not in (None, numbers.shape[1]):
             raise ModelOutputError(

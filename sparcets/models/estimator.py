@@ -10,7 +10,7 @@ import numpy as np
 
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError
-from sparcets.models.interface import Interface, Layout
+from sparcets.models.interface import Interface, Layout, name_of
 
 CHANNELS_FIRST = ("aeon", "sktime")
 OF_TABLES = ("xgboost", "lightgbm")
@@ -51,11 +51,6 @@ def adapt_regressor(model: Any) -> Interface:
     if not callable(call):
         raise CapabilityError(f"{name} has no predict and is not callable, so it gives no numbers.")
     return Interface(call=call, name=name, kind="logits", layout=layout_of(model))
-
-
-def name_of(model: Any) -> str:
-    """Return the name of a function, or of the class of a model."""
-    return str(getattr(model, "__name__", type(model).__name__))
 
 
 def _by_decisions(model: Any, name: str) -> Interface:

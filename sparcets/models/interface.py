@@ -1,23 +1,39 @@
-"""What is known of a user's model: what it takes and what it returns, given by the user or assumed."""
+"""How a user's model is called: what it is given, and what it returns.
+
+This is one of the three places where axes are transposed (the others are :mod:`sparcets.data.uea` and
+:mod:`sparcets.evaluation.families`): inside sparcets series are always (batch, time, features).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from inspect import Parameter, signature
+from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
-from sparcets.core.arrays import is_integer
-from sparcets.core.errors import ConfigError, quoted
+from sparcets.core.arrays import missing_entries
+from sparcets.core.errors import CapabilityError, ModelOutputError, quoted
+from sparcets.core.registry import did_you_mean
+from sparcets.core.series import Series
 from sparcets.core.side_inputs import SideInputs
-from sparcets.core.validation import check_names
-from sparcets.models.inputs import PADDED, Batch, LengthsForm, Missing, rule_name
+from sparcets.models.base import Missing, with_prediction
+from sparcets.training.networks import fill_gaps
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
+Lengths = Literal["argument", "packed", "list", "padding"]
 Part = str | int | Callable[[Any], Any]
+Batch = tuple[int, int]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBERS: Any = "numbers"  # what a regressor returns, in place of a kind
+EXAMPLE = 'output=("logits", 0) or output=("logits", "name")'
+_DIFFERENT_ROWS = 5  # so many different outputs that sum to 1 are no accident
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +54,9 @@ class Interface:
         How it wants its series.
     batch
         Smallest and largest number of series in a call; None for any.
-    lengths
-        How it is told the lengths of padded series.
+    lengths, lengths_name
+        How it is told the lengths of padded series, see :func:`sparcets.wrap`; and the name of the argument for them,
+        or None for the second one.
     missing
         What it gets for missing values: a rule, or a function.
     n_classes, class_names, named
@@ -59,7 +76,8 @@ class Interface:
     part: Part | None = None
     layout: Layout = "btf"
     batch: Batch | None = None
-    lengths: LengthsForm = PADDED
+    lengths: Lengths = "padding"
+    lengths_name: str | None = None
     missing: Missing = "refuse"
     n_classes: int | None = None
     class_names: tuple[str, ...] | None = None
@@ -75,87 +93,363 @@ class Interface:
         "classification, output 'logits' (assumed), layout 'bft'"
         """
         part = "" if self.part is None else f" in part {getattr(self.part, '__name__', repr(self.part))}"
-        output = f"output {self.note or repr(self.kind)}{part}"
-        if self.kind == NUMBERS:
-            output = part.removeprefix(" in ")
+        numbers = self.kind == NUMBERS
+        rule = self.missing if isinstance(self.missing, str) else name_of(self.missing)
         known = {
-            **({"output": output} if output else {}),
+            "output": part.removeprefix(" in ") if numbers else f"output {self.note or repr(self.kind)}{part}",
             "layout": f"layout {self.layout!r}",
-            **({} if self.lengths.kind == "padding" else {"lengths": f"lengths {self.lengths.kind!r}"}),
-            **({} if self.batch is None else {"batch": f"batches of {self.batch[0]} to {self.batch[1]}"}),
-            **({} if self.missing == "refuse" else {"missing": f"missing values: {rule_name(self.missing)}"}),
+            "lengths": "" if self.lengths == "padding" else f"lengths {self.lengths!r}",
+            "batch": "" if self.batch is None else f"batches of {self.batch[0]} to {self.batch[1]}",
+            "missing": "" if rule == "refuse" else f"missing values: {rule}",
         }
-        said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items()]
-        task = "regression" if self.kind == NUMBERS else "classification"
+        said = [f"{text} (assumed)" if name in self.assumed else text for name, text in known.items() if text]
         beside = "" if side is None else f", side input{'s' * (len(side.names) > 1)} {' and '.join(side.names)}"
-        return ", ".join([task, *said]) + beside
+        return ", ".join(["regression" if numbers else "classification", *said]) + beside
+
+    def arranged(self, x: Any) -> Any:
+        """Return series (batch, time, features) in the layout of the model; for arrays and tensors."""
+        if self.layout == "bft":
+            x = x.swapaxes(1, 2)
+        elif self.layout == "flat":
+            x = x.reshape(len(x), -1)
+        return x.contiguous() if isinstance(x, Tensor) else x
+
+    def ask(self, function: Callable[..., Any], x: Any, lengths: Any, side: Mapping[str, Any]) -> Any:
+        """Return what the model, or another function of it, returns for series, their lengths and side inputs by name.
+
+        What the model does to PyTorch's number of threads is taken back: models that use numba, as those of aeon, set
+        it when they are first called.
+
+        Parameters
+        ----------
+        function
+            The model.
+        x
+            Series in its layout, an array or a tensor, with zeros as padding.
+        lengths
+            True lengths (batch,), of the same kind as ``x``; None if nothing is padded.
+        side
+            Side inputs (batch, …) by name.
+        """
+        x = x if isinstance(x, Tensor) else np.array(x, order="C")  # a copy: the model may write into it
+        n_threads = torch.get_num_threads()
+        try:
+            given, named = self._given(x, lengths)
+            return function(*given, **named, **side)
+        finally:
+            if torch.get_num_threads() != n_threads:
+                torch.set_num_threads(n_threads)
+
+    def _given(self, x: Any, lengths: Any) -> tuple[list[Any], dict[str, Any]]:
+        """Return the arguments for series and lengths."""
+        if self.lengths == "padding":
+            return [x], {}
+        time = 2 if self.layout == "bft" else 1
+        if lengths is None:
+            steps = (len(x),), x.shape[time]
+            lengths = torch.full(*steps, device=x.device) if isinstance(x, Tensor) else np.full(*steps)
+        if self.lengths == "argument":
+            return ([x, lengths], {}) if self.lengths_name is None else ([x], {self.lengths_name: lengths})
+        if self.lengths == "packed":
+            return [pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)], {}
+        cut = [one[:n] if time == 1 else one[:, :n] for one, n in zip(x, lengths.tolist(), strict=True)]
+        # Contiguous, since compiled code does not take arrays of mixed layouts.
+        return [[one.contiguous() if isinstance(one, Tensor) else np.ascontiguousarray(one) for one in cut]], {}
 
 
-MOST_CLASSES = 1_000_000
+def name_of(model: Any) -> str:
+    """Return the name of a function, or of the class of a model.
+
+    >>> name_of(np.nan_to_num), name_of(3)
+    ('nan_to_num', 'int')
+    """
+    return str(getattr(model, "__name__", type(model).__name__))
 
 
-def find_class_names(
-    model: Any,
-    *,
-    n_classes: int | None,
-    class_names: Sequence[str] | None,
-    kind: Kind,
-    declared: int | None = None,
-) -> tuple[str, ...] | None:
-    """Return the class names, or None if unknown; raise unless all sources of them agree.
+def call_in_batches(call: Callable[[Any], Any], x: Any, batch: Batch) -> Any:
+    """Call a model on series (batch, …) in batches it accepts, and return its outputs, one row per series.
 
     Parameters
     ----------
-    model
-        The user's model; its ``classes_`` count, if it has them.
-    n_classes, class_names
-        What the user said.
-    kind
-        What the model returns; ``"sigmoid"`` means two classes.
-    declared
-        Number of classes that the model declares in another way.
+    call
+        The model: series to outputs, arrays or tensors.
+    x
+        Series, an array or a tensor. A batch that is too small is padded by repeating its last series, whose further
+        outputs are dropped.
+    batch
+        Smallest and largest number of series.
     """
-    if n_classes is not None and not is_integer(n_classes):
-        raise ConfigError(f"n_classes must be a whole number, got {quoted(n_classes)}.")
-    if n_classes is not None and n_classes > MOST_CLASSES:
-        raise ConfigError(f"n_classes must be at most {MOST_CLASSES:,}, got {quoted(n_classes)}.")
-    own = check_names(own_names(model), what=f"{type(model).__name__}.classes_")
-    given = check_names(class_names, what="class_names")
-    sources = {
-        "n_classes": None if n_classes is None else int(n_classes),
-        "class_names": None if given is None else len(given),
-        f"{type(model).__name__}.classes_": None if own is None else len(own),
-        "the model itself": declared,
-        "output='sigmoid'": 2 if kind == "sigmoid" else None,
-    }
-    counts = {what: n for what, n in sources.items() if n is not None}
-    if not counts:
-        return None
-    if len(set(counts.values())) > 1:
-        raise ConfigError(
-            f"the number of classes is not clear: {', '.join(f'{what} says {n}' for what, n in counts.items())}."
+    parts = (x[start : start + batch[1]] for start in range(0, len(x), batch[1]))
+    outputs = [call(padded(part, batch[0]))[: len(part)] for part in parts]
+    return torch.cat(outputs) if isinstance(x, Tensor) else np.concatenate(outputs)
+
+
+def padded(x: Any, smallest: int) -> Any:
+    """Return series, or anything else (batch, …), with the last one repeated until there are ``smallest`` of them.
+
+    >>> padded(torch.tensor([1, 2]), 4)
+    tensor([1, 2, 2, 2])
+    """
+    missing = smallest - len(x)
+    if missing <= 0:
+        return x
+    if isinstance(x, Tensor):
+        return torch.cat([x, x[-1:].expand(missing, *x.shape[1:])])
+    return np.concatenate([x, np.repeat(x[-1:], missing, axis=0)])
+
+
+def parameters_of(call: Callable[..., Any]) -> Mapping[str, Parameter]:
+    """Return the parameters of a model by name, the first of which are the series; none where they are not known."""
+    try:
+        return signature(call.forward if isinstance(call, nn.Module) else call).parameters
+    except (TypeError, ValueError):  # built-in functions have no signature
+        return {}
+
+
+def split_side(x: Any, known: SideInputs, dtype: torch.dtype | None) -> tuple[Any, Any]:
+    """Return series (batch, time, features) alone, and their side inputs.
+
+    Arrays have the types that they were given in. Tensors of whole numbers are int64, flags bool, others of the model's
+    type; no gradients flow to side inputs, which never change.
+    """
+    series, parts = known.split(x)
+    if not isinstance(x, Tensor):
+        return series, known.typed(parts)
+    kinds = {"b": torch.bool, "i": torch.int64, "u": torch.int64}
+    side = {}
+    for name, stored in zip(known.names, known.dtypes, strict=True):
+        kind = kinds.get(np.dtype(stored).kind)
+        part = parts[name].detach()
+        side[name] = part.to(dtype or x.dtype) if kind is None else part.round().to(kind)
+    return series, side
+
+
+def name_of_series(names: list[str], side: Mapping[str, Any], model: str) -> str:
+    """Return which of a model's inputs the series are: the one that is no side input."""
+    unknown, left = [one for one in side if one not in names], [one for one in names if one not in side]
+    if unknown:
+        raise CapabilityError(
+            f"{model} has no input {unknown[0]!r}.{did_you_mean(unknown[0], names)} It takes {', '.join(names)}: name "
+            "all but the series in side=."
         )
-    n = next(iter(counts.values()))
-    if n < 2:
-        raise ConfigError(f"a classifier tells at least 2 classes apart, but {next(iter(counts))} says {n}.")
-    if given is not None and own is not None and given != own and sorted(given) == sorted(own):
-        raise ConfigError(
-            f"class_names ({', '.join(given)}) are in another order than the model's classes ({', '.join(own)}). "
-            "Leave class_names out: the model knows its own."
+    if len(left) != 1:
+        raise CapabilityError(
+            f"{model} takes {', '.join(names)}. Name all but the series in side=, "
+            f"such as side={{{names[-1]!r}: …}}, got {', '.join(side) or 'none'}."
         )
-    return given or own or tuple(str(k) for k in range(n))
+    return left[0]
 
 
-def own_names(model: Any) -> tuple[str, ...] | None:
-    """Return the names that an estimator gives its classes; whole numbers are written without a point."""
-    classes = getattr(model, "classes_", None)
-    if classes is None or any(np.ndim(c) for c in classes):  # the classes of several outputs
-        return None
-    whole = [isinstance(c, (float, np.floating)) and float(c).is_integer() for c in classes]
-    return tuple(str(int(c)) if is_whole else str(c) for c, is_whole in zip(classes, whole, strict=True))
+def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
+    """Return series (batch, time, features), an array or a tensor, as the model gets them.
+
+    What a function fills into a tensor is a constant: gradients flow to what was measured.
+
+    Parameters
+    ----------
+    x, lengths
+        Series with NaN, and true lengths or None.
+    missing
+        The rule, or the user's function; only what it returns for missing values is used.
+    """
+    if missing == "keep":
+        return x
+    if isinstance(x, Tensor):
+        if isinstance(missing, str):
+            return fill_gaps(x, missing, lengths)
+        values = filled(x.detach().cpu().numpy(), missing)
+        return torch.where(x.isnan(), torch.as_tensor(values, dtype=x.dtype, device=x.device), x)
+    if isinstance(missing, str):
+        return Series(x, lengths).filled(missing).values
+    gaps = missing_entries(x)
+    if gaps is None:
+        return x
+    try:
+        values = np.asarray(missing(x.copy()), dtype=x.dtype)
+    except (Exception, SystemExit) as error:  # the user's code may raise anything
+        raise ModelOutputError(
+            f"the function given as missing= failed on series of shape {x.shape}: {type(error).__name__}: {error}."
+        ) from error
+    if values.shape != x.shape:
+        raise ModelOutputError(f"the function given as missing= must return shape {x.shape}, got {values.shape}.")
+    return np.where(gaps, values, x)
 
 
-def has_names(model: Any) -> bool:
-    """Whether the model's classes are more than the numbers 0..K-1."""
-    own = own_names(model)
-    return own is not None and own != tuple(str(k) for k in range(len(own)))
+def pick(returned: Any, kind: Kind, part: Part | None, name: str) -> Any:
+    """Return the part of what a model returned that is its output.
+
+    Without a part, it is the only element of a tuple, or the entry of a dict that is named like the kind.
+
+    Parameters
+    ----------
+    returned
+        What the model returned: an array, a tensor, a tuple, a dict, or an object with attributes.
+    kind, part
+        What the user said of it.
+    name
+        Name of the model, for messages.
+    """
+    if callable(part):
+        return part(returned)
+    whole = isinstance(returned, (Tensor, np.ndarray, np.generic, int, float)) or returned is None
+    if whole and part is None:
+        return returned
+    if whole:
+        raise ModelOutputError(
+            f"output={quoted(part)} names a part of what {name} returns, but it returned one "
+            f"{type(returned).__name__}. "
+            "Leave it out."
+        )
+    if part is None:
+        if isinstance(returned, Mapping) and kind in returned:
+            return returned[kind]
+        if isinstance(returned, (tuple, list)) and len(returned) == 1:
+            return returned[0]
+        # A list may be of several outputs, or of rows of numbers.
+        tables = isinstance(returned, list) and any(getattr(one, "ndim", 0) > 1 for one in returned)
+        if isinstance(returned, (tuple, Mapping)) or tables:
+            raise ModelOutputError(f"{name} returned {_parts(returned)}. Say which part is its output: {EXAMPLE}.")
+        return returned
+    if isinstance(returned, Mapping) and isinstance(part, int) and part not in returned:
+        returned = list(returned.values())
+    if isinstance(part, str) and hasattr(returned, part):
+        return getattr(returned, part)  # a named tuple, or an object
+    try:
+        return returned[part]
+    except (LookupError, TypeError) as error:
+        raise ModelOutputError(f"{name} returned {_parts(returned)}, which has no part {quoted(part)}.") from error
+
+
+def _parts(returned: Any) -> str:
+    if isinstance(returned, Mapping):
+        return f"a {type(returned).__name__} of {', '.join(map(str, returned))}"
+    if isinstance(returned, (tuple, list)):
+        return f"a {type(returned).__name__} of {len(returned)} (indices 0 to {len(returned) - 1})"
+    return f"a {type(returned).__name__}"
+
+
+def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
+    """Return the output for ``n`` series as (batch, columns); raise if it cannot be the output of that kind.
+
+    Parameters
+    ----------
+    raw
+        What the model returned, a tensor or an array.
+    n
+        Number of series that it was given.
+    kind
+        What it was said to return.
+    name
+        Name of the model, for messages.
+    """
+    shape, numbers = tuple(raw.shape), kind == NUMBERS
+    if n == 1 and raw.ndim < 2:
+        raw = raw.reshape(1, -1)  # a model that ends in squeeze() drops the batch of one
+    elif raw.ndim == 1:
+        raw = raw[:, None]
+    if raw.ndim != 2 or len(raw) != n:
+        wanted = "numbers (batch,) or (batch, outputs)" if numbers else "(batch, classes)"
+        hint = " For a model of classes, leave task='regression' out." if numbers else ""
+        raise ModelOutputError(f"{name} must return {wanted}, got {shape} for {n} series.{hint}")
+    if not (raw.is_floating_point() if isinstance(raw, Tensor) else raw.dtype.kind in "fiub"):
+        wanted = "a tensor of numbers" if numbers else "logits or probabilities, not labels"
+        raise ModelOutputError(f"{name} returned {raw.dtype}; wrap a model that returns {wanted}.")
+    if kind == "sigmoid" and raw.shape[1] != 1:
+        raise ModelOutputError(
+            f"output='sigmoid' means one probability per series, but {name} returned {raw.shape[1]} columns."
+        )
+    if kind == "probabilities" and raw.shape[1] == 1:
+        raise ModelOutputError(
+            f"{name} returned one {'column' if len(shape) == 2 else 'number per series'}; wrap what returns "
+            "probabilities (batch, classes), or with output='sigmoid' where it is the probability of class 1."
+        )
+    return raw
+
+
+def log_probabilities(raw: Tensor, kind: Kind, name: str) -> Tensor:
+    """Return log-probabilities (batch, classes) of the output (batch, columns) of a model.
+
+    Parameters
+    ----------
+    raw
+        The output; one column of logits or of probabilities is that of class 1.
+    kind
+        What it is.
+    name
+        Name of the model, for messages.
+    """
+    raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
+    if not torch.is_grad_enabled():  # with gradients, a check would synchronise with the GPU
+        _check_kind(raw, kind, name)
+    if kind == "logits" and raw.shape[1] > 1:
+        return with_prediction(raw.log_softmax(1), raw.argmax(1))
+    if kind == "logits":
+        both = torch.cat([nn.functional.logsigmoid(-raw), nn.functional.logsigmoid(raw)], dim=1)
+        return with_prediction(both, (raw[:, 0] > 0).long())
+    proba = torch.cat([1 - raw, raw], dim=1) if kind == "sigmoid" else raw
+    # A saturated probability of 0 would give infinite losses and gradients.
+    return with_prediction(proba.clamp_min(torch.finfo(proba.dtype).tiny).log(), proba.argmax(1))
+
+
+def _check_kind(raw: Tensor, kind: Kind, name: str) -> None:
+    """Raise for probabilities that are none, and for logits that can only be probabilities.
+
+    A second softmax would flatten these silently. Logits of a few series can sum to 1 by chance (rounded numbers,
+    votes), so fewer than ``_DIFFERENT_ROWS`` prove nothing: fits ask for the predictions of the training series, which
+    are more.
+    """
+    if kind != "logits":
+        if bool(((raw < -1e-4) | (raw > 1 + 1e-4)).any()):
+            raise ModelOutputError(
+                f"{name} returned {float(raw.min()):.3g} to {float(raw.max()):.3g} where output={kind!r} "
+                "promises probabilities. If these are logits, wrap with output='logits'."
+            )
+        return
+    distributions = raw.shape[1] > 1 and bool((raw >= 0).all() & ((raw.sum(1) - 1).abs() < 1e-5).all())
+    if distributions and len(set(map(tuple, raw.tolist()))) >= _DIFFERENT_ROWS:
+        raise ModelOutputError(
+            f"{name} returned rows that are probabilities already, where output='logits' promises logits. "
+            "Wrap it with output='probabilities'."
+        )
+
+
+LAYOUTS = "'btf' (batch, time, features), 'bft' (batch, features, time), or 'flat' for models of tables"
+# Words of the messages of torch, NumPy, scikit-learn, Keras, onnxruntime and the boosters about wrong shapes.
+_SHAPE = re.compile(
+    r"shape|\bdim|\bsize|channel|\bfeatures\b|\baxis\b|\baxes\b|broadcast|\brank\b|out of (bounds|range)", re.IGNORECASE
+)
+_COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages of Keras
+
+
+def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) -> ModelOutputError:
+    """Return the error for a model that raised one, with what to do where it is about shapes or a missing argument.
+
+    Parameters
+    ----------
+    form
+        What is known of the model.
+    shape
+        Of the series that it was given.
+    error
+        What it raised.
+    """
+    text = " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".")
+    missing = [one for one in list(parameters_of(form.call))[1:] if re.search(rf"missing .* required .*'{one}'", text)]
+    hint = ""
+    if missing:
+        hint = (
+            f" What it takes besides the series is passed by name, a row per series: side={{{missing[0]!r}: …}}; on "
+            f"the command line, columns of a file: --option side={','.join(missing)}."
+        )
+    elif (
+        _SHAPE.search(text) and "required positional argument" not in text and type(error).__name__ != "NotFittedError"
+    ):
+        hint = (
+            f" It may want another layout: layout={LAYOUTS}; or other batches: batch=(2, 64). Or the array itself is "
+            "transposed: sparcets takes (batch, time, features); make one of (batch, features, time) so by "
+            "X.swapaxes(1, 2), and leave layout as it is."
+        )
+    return ModelOutputError(
+        f"your model {form.name} failed on an input of shape {shape} (layout {form.layout!r}): {type(error).__name__}: "
+        f"{text}.{hint}"
+    )

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from sparcets.core.errors import CapabilityError
 from sparcets.models.base import PREDICT_BATCH
 from sparcets.models.estimator import package
-from sparcets.models.inputs import Batch, name_of_series
-from sparcets.models.interface import Interface
+from sparcets.models.interface import Batch, Interface, name_of_series
 
 if TYPE_CHECKING:  # torch loads it on use, and it takes long
     from torch.export import ExportedProgram
@@ -42,40 +41,50 @@ def _keras(model: Any) -> Interface:
 
     name = getattr(model, "name", None) or type(model).__name__
     inputs = [one.name for one in getattr(model, "inputs", None) or []]  # none before the model is built
+    in_one_dict = len(inputs) > 1
 
     def call(series: Any, **side: Any) -> Any:
-        if len(inputs) > 1:  # taken in one dict
+        if in_one_dict:
             series, side = {name_of_series(inputs, side, name): series, **side}, {}
         # Not predict(), which is compiled anew for each size of a batch.
         return model(series, training=False, **side)
 
     as_module = isinstance(model, nn.Module)
     return Interface(
-        call=(ByName(model, inputs) if len(inputs) > 1 else model) if as_module else call,
+        call=call if not as_module else SeveralInputs(model, inputs, name) if in_one_dict else model,
         name=name,
         kind="sigmoid" if columns == 1 else "probabilities",
         n_classes=columns if columns != 1 else None,
     )
 
 
-class ByName(nn.Module):
-    """A module that takes all its inputs in one dict by name, called with the series and the others as arguments.
+class SeveralInputs(nn.Module):
+    """A module or program with several inputs, called with the series and the others as arguments by name.
 
     Parameters
     ----------
-    module
-        Takes a dict.
+    model
+        Takes all in one dict; a program of ``torch.export`` takes them in the way it was exported, in their order or by
+        name.
     names
-        Of all its inputs; the one that is no side input are the series.
+        Of its inputs; the one that is no side input are the series.
+    name
+        Of the model, in messages.
+    n_in_order
+        Number of inputs that a program takes in their order; None where there is one dict.
     """
 
-    def __init__(self, module: nn.Module, names: list[str]) -> None:
+    def __init__(self, model: nn.Module, names: list[str], name: str, n_in_order: int | None = None) -> None:
         super().__init__()
-        self.module, self.names = module, names
+        self.model, self.names, self.name, self.n_in_order = model, names, name, n_in_order
 
     def forward(self, series: Tensor, **side: Tensor) -> Any:
-        """Return what the module returns."""
-        return self.module({name_of_series(self.names, side, "the model"): series, **side})
+        """Return what the model returns."""
+        given = {name_of_series(self.names, side, self.name): series, **side}
+        if self.n_in_order is None:
+            return self.model(given)
+        in_order, by_name = self.names[: self.n_in_order], self.names[self.n_in_order :]
+        return self.model(*(given[name] for name in in_order), **{name: given[name] for name in by_name})
 
 
 def _program(model: Any) -> Interface:
@@ -88,35 +97,12 @@ def _program(model: Any) -> Interface:
                 "predictions. Call model.eval() before torch.export.export."
             )
     inputs = [n for n in model.graph.nodes if n.op == "placeholder" and n.name in model.graph_signature.user_inputs]
-    call = model.module() if len(inputs) == 1 else Program(model.module(), model, [n.name for n in inputs])
-    return Interface(call=call, name="ExportedProgram", kind="logits", batch=_batch(model, inputs[0]))
-
-
-class Program(nn.Module):
-    """An exported program with several inputs, which it takes in the way it was exported: in their order, or by name.
-
-    Parameters
-    ----------
-    module, program
-        Of ``torch.export``.
-    names
-        Of its inputs; the one that no side input is named after are the series.
-    """
-
-    def __init__(self, module: nn.Module, program: ExportedProgram, names: list[str]) -> None:
-        super().__init__()
-        self.module, self.names = module, names
-        spec: Any = program.call_spec.in_spec
+    call = model.module()
+    if len(inputs) > 1:
+        spec = model.call_spec.in_spec
         in_order, _ = spec.children() if hasattr(spec, "children") else spec.children_specs  # and by name
-        self.n_in_order = in_order.num_children
-
-    def forward(self, series: Tensor, **side: Tensor) -> Any:
-        """Return what the program returns."""
-        by_name = {name_of_series(self.names, side, "this program"): series, **side}
-        ordered = [by_name[name] for name in self.names]
-        return self.module(
-            *ordered[: self.n_in_order], **{name: by_name[name] for name in self.names[self.n_in_order :]}
-        )
+        call = SeveralInputs(call, [node.name for node in inputs], "this program", in_order.num_children)
+    return Interface(call=call, name="ExportedProgram", kind="logits", batch=_batch(model, inputs[0]))
 
 
 def _batch(program: ExportedProgram, series: Any) -> Batch | None:

@@ -15,8 +15,7 @@ from sparcets.core.errors import CapabilityError, FileFormatError
 from sparcets.core.registry import require_extra
 from sparcets.io.files import digest_of_files
 from sparcets.io.folders import inside
-from sparcets.models.inputs import name_of_series
-from sparcets.models.interface import Interface
+from sparcets.models.interface import Interface, name_of_series
 
 SUFFIX = ".onnx"
 _MEMORY = "_ORT_MEM_ADDR_"  # in a location, by which onnxruntime means an address in the memory of the process

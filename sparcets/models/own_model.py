@@ -29,9 +29,9 @@ from sparcets.io.files import MALFORMED, digest_of_bytes, digest_of_files, read_
 from sparcets.io.folders import inside
 from sparcets.models import onnx
 from sparcets.models.base import Classifier, Regressor
+from sparcets.models.interface import KINDS
 from sparcets.models.network import load_classifier
 from sparcets.models.onnx import check_suffix
-from sparcets.models.outputs import KINDS
 from sparcets.models.wrap import wrap
 
 log = logging.getLogger(__name__)

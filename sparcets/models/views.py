@@ -12,7 +12,7 @@ from torch import Tensor
 
 from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.series import Series
-from sparcets.models.base import Classifier, Regressor, with_prediction
+from sparcets.models.base import Classifier, Model, Regressor, with_prediction
 
 
 def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
@@ -37,23 +37,37 @@ def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
     return classifier if length >= n_steps else AtLength(classifier, length, n_steps)
 
 
-class AtLength(Classifier):
-    """A classifier of padded series, seen from series that were cut to one true length; see :func:`at_length`."""
+class View(Classifier):
+    """A model of series, seen as a classifier: its name, its device, and what it takes are its own.
 
-    def __init__(self, whole: Classifier, length: int, padded_to: int) -> None:
-        self.whole, self.length, self.padded_to = whole, length, padded_to
-        self._class_names, self.named, self.missing = whole._class_names, whole.named, whole.missing
-        self.differentiable = whole.differentiable
+    Parameters
+    ----------
+    model
+        The model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.missing, self.differentiable = model.missing, model.differentiable
+        self._model = model
 
     @property
     def name(self) -> str:
-        """Name of the classifier of padded series."""
-        return self.whole.name
+        """Name of the model."""
+        return self._model.name
 
     @property
     def device(self) -> torch.device:
-        """Device of the classifier of padded series."""
-        return self.whole.device
+        """Device of the model."""
+        return self._model.device
+
+
+class AtLength(View):
+    """A classifier of padded series, seen from series that were cut to one true length; see :func:`at_length`."""
+
+    def __init__(self, whole: Classifier, length: int, padded_to: int) -> None:
+        super().__init__(whole)
+        self.whole, self.length, self.padded_to = whole, length, padded_to
+        self._class_names, self.named = whole._class_names, whole.named
 
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
         steps = np.full(len(X), self.length, dtype=np.int64)
@@ -113,7 +127,7 @@ class Goal:
         return Goal(bounds, self.names)
 
 
-class Within(Classifier):
+class Within(View):
     """A regressor as a classifier of two classes, within the bounds of a goal and beyond them.
 
     Parameters
@@ -129,25 +143,11 @@ class Within(Classifier):
     named = True
 
     def __init__(self, regressor: Regressor, goal: Goal, spread: FloatArray) -> None:
+        super().__init__(regressor)
         self.regressor, self.goal, self.spread = regressor, goal, spread
         self._class_names = goal.names
-        self.n_features, self.n_steps, self.differentiable = (
-            regressor.n_features,
-            regressor.n_steps,
-            regressor.differentiable,
-        )
-        self.unequal, self.missing, self.side = regressor.unequal, regressor.missing, regressor.side
-        self._knows_means = regressor._knows_means
-
-    @property
-    def name(self) -> str:
-        """Name of the regressor."""
-        return self.regressor.name
-
-    @property
-    def device(self) -> torch.device:
-        """Device of the regressor."""
-        return self.regressor.device
+        self.n_features, self.n_steps, self.unequal = regressor.n_features, regressor.n_steps, regressor.unequal
+        self.side, self._knows_means = regressor.side, regressor._knows_means
 
     @torch.no_grad()
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:

@@ -15,7 +15,7 @@ from sparcets.core.arrays import differs, length_mask, missing_entries
 from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
 from sparcets.core.series import Series
 from sparcets.core.validation import check_padded
-from sparcets.models.inputs import check_missing
+from sparcets.models.wrap import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor
 
 NAN = np.nan

@@ -72,7 +72,7 @@ def test_the_first_prediction_tells_the_number_of_classes():
         (np.ones((5, 1)), "Fixed returned one column; return one probability per class, for two classes 1 - p and p"),
         (
             np.full((5, 3), 0.4),
-            r"no probabilities \(the first is \[0.4, 0.4, 0.4\]\). They must be at least 0",
+            r"no probabilities \(the first is \[0.4, 0.4, 0.4\]\). Each number is between 0 and 1, but",
         ),
         (np.tile([1.5, -0.5], (5, 1)), "no probabilities"),
         (np.full((5, 2), np.nan), "returned NaN or infinity as a probability"),

@@ -110,7 +110,7 @@ def test_an_estimator_of_aeon_that_takes_lists_is_given_lists():
     model.fit([np.ascontiguousarray(one.T) for one in SERIES], np.array(["a", "b", "a", "b"]))
     torch.set_num_threads(before)  # which numba has set
     clf = sp.wrap(model)
-    assert clf.interface.lengths.kind == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
+    assert clf.interface.lengths == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
     assert torch.get_num_threads() == before
 
 
