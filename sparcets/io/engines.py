@@ -59,7 +59,6 @@ class Engine(ABC):
     def _own_number(self) -> int:
         return 1
 
-    @abstractmethod
     def map_unordered(
         self,
         function: Callable[[T], R],
@@ -86,6 +85,14 @@ class Engine(ABC):
         on_start
             Called with each item when its processing starts.
         """
+        queue = items if isinstance(items, deque) else deque(items)
+        return self._map(function, queue, self.n_workers(workers), on_start or (lambda item: None))
+
+    @abstractmethod
+    def _map(
+        self, function: Callable[[T], R], queue: deque[T], workers: int, on_start: Callable[[T], None]
+    ) -> Iterator[tuple[T, R | Exception]]:
+        """Do the work of :meth:`map_unordered` with a number of workers."""
 
 
 ENGINES = Registry(
@@ -130,33 +137,18 @@ class LocalEngine(Engine):
             raise ConfigError(f"the engine local has no address, got {address!r}. Choose the engine ray.")
         super().__init__(device=device)
 
-    def map_unordered(
-        self,
-        function: Callable[[T], R],
-        items: Iterable[T],
-        *,
-        workers: int | None = None,
-        on_start: Callable[[T], None] | None = None,
+    def _map(
+        self, function: Callable[[T], R], queue: deque[T], workers: int, on_start: Callable[[T], None]
     ) -> Iterator[tuple[T, R | Exception]]:
-        """Apply a function to items; see :meth:`Engine.map_unordered`."""
-        workers = self.n_workers(workers)
-        queue = items if isinstance(items, deque) else deque(items)
-
         def next_item() -> T:
             item = queue.popleft()
-            if on_start is not None:
-                on_start(item)
+            on_start(item)
             return item
 
         if workers == 1:
             while queue:
                 item = next_item()
-                result: R | Exception
-                try:
-                    result = function(item)
-                except Exception as error:
-                    result = error
-                yield item, result
+                yield item, attempt(function, item)[1]
             return
         threads = threads_per_worker(workers)
         pool: list[_Worker] = []
@@ -185,6 +177,19 @@ class LocalEngine(Engine):
         finally:
             for worker in pool:
                 worker.stop()
+
+
+def attempt(function: Callable[[Any], Any], item: Any) -> tuple[str, Any]:
+    """Return what a function returned for an item, as ``("result", value)``, or raised, as ``("raised", error)``."""
+    try:
+        return "result", function(item)
+    except Exception as error:
+        return "raised", error
+
+
+def unsendable(value: object, error: Exception) -> tuple[str, Any]:
+    """Return the outcome that is sent in place of one that cannot be pickled."""
+    return "raised", RuntimeError(f"{value!r} cannot be sent to the parent process: {error}")
 
 
 def threads_per_worker(workers: int) -> int:
@@ -273,19 +278,13 @@ def _serve(connection: Connection[Any, Any]) -> None:
         function = connection.recv()
         connection.send(("ready", None))
         while True:
-            item = connection.recv()
-            try:
-                outcome = ("result", function(item))
-            except Exception as error:
-                outcome = ("raised", error)
+            outcome = attempt(function, connection.recv())
             try:
                 connection.send(outcome)
             except OSError:
                 raise
-            except Exception as error:  # not picklable: send a description instead
-                connection.send(
-                    ("raised", RuntimeError(f"{outcome[1]!r} cannot be sent to the parent process: {error}"))
-                )
+            except Exception as error:  # not picklable
+                connection.send(unsendable(outcome[1], error))
 
 
 def _exit_with_parent() -> None:

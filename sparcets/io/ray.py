@@ -13,14 +13,15 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.registry import require_extra
-from sparcets.io.engines import THREADS, Engine
+from sparcets.io.engines import THREADS, Engine, attempt, unsendable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -60,31 +61,25 @@ class RayEngine(Engine):
         """Return one worker per GPU or core of the cluster."""
         return max(1, int(self._ray.cluster_resources().get("GPU" if self._has_gpus() else "CPU", 1)))
 
-    def map_unordered(
-        self,
-        function: Callable[[T], R],
-        items: Iterable[T],
-        *,
-        workers: int | None = None,
-        on_start: Callable[[T], None] | None = None,
+    def _map(
+        self, function: Callable[[T], R], queue: deque[T], workers: int, on_start: Callable[[T], None]
     ) -> Iterator[tuple[T, R | Exception]]:
-        """Apply a function to items on the cluster; see :meth:`Engine.map_unordered`."""
-        pool = _Pool(self._ray, function, self.n_workers(workers), gpus=self._has_gpus())
-        queue = items if isinstance(items, deque) else deque(items)
+        pool = _Pool(self._ray, function, workers, gpus=self._has_gpus())
         lost: deque[_Task] = deque()  # whose workers died
         try:
             while queue or lost or pool.busy:
                 while idle := pool.idle(len(queue) + len(lost)):
                     task = lost.popleft() if lost else _Task(queue.popleft())
-                    if on_start is not None and not task.deaths:
+                    if not task.deaths:
                         on_start(task.item)
                     idle.submit(task)
                 for worker, outcome in pool.wait():
                     task = pool.release(worker)
-                    if not isinstance(outcome, ChildProcessError) or task.died() >= ATTEMPTS:
-                        yield task.item, outcome
-                    else:
+                    task.deaths += isinstance(outcome, ChildProcessError)
+                    if isinstance(outcome, ChildProcessError) and task.deaths < ATTEMPTS:
                         lost.append(task)
+                    else:
+                        yield task.item, outcome
         finally:
             pool.close()
 
@@ -133,15 +128,12 @@ def _one_line(error: object) -> str:
     return " ".join(str(error).split())[:300].rstrip(".")
 
 
+@dataclass
 class _Task:
     """An item, and how many workers died with it."""
 
-    def __init__(self, item: Any) -> None:
-        self.item, self.deaths = item, 0
-
-    def died(self) -> int:
-        self.deaths += 1
-        return self.deaths
+    item: Any
+    deaths: int = 0
 
 
 class _Actor:
@@ -164,14 +156,11 @@ class _Actor:
     def run(self, item: Any) -> tuple[str, Any]:
         """Return the function's result, or what it raised."""
         cloudpickle: Any = importlib.import_module("ray.cloudpickle")
-        try:
-            outcome = ("result", self.function(item))
-        except Exception as error:
-            outcome = ("raised", error)
+        outcome = attempt(self.function, item)
         try:
             cloudpickle.loads(cloudpickle.dumps(outcome[1]))
         except Exception as error:
-            return "raised", RuntimeError(f"{outcome[1]!r} cannot be sent to the parent process: {error}")
+            return unsendable(outcome[1], error)
         return outcome
 
 
