@@ -36,8 +36,7 @@ def test_different_times_read_differently(start: int, length: int, rate: float) 
 def test_no_more_digits_than_needed() -> None:
     assert when_phrase(2, 5, 4.0) == "from 0.50 to 1.25 s"
     assert when_phrase(1, 3, 16_000.0) == "from 0.0001 to 0.0002 s"
-    assert amounts(0.123, 0.456) == ("0.12", "0.46") and amounts(1e6, 1e6 + 1) == ("1,000,000", "1,000,001")
-    assert signed(-3.0, 2e-7) == ("−3", "2e-07")
+    assert amounts(0.123, 0.456) == ("0.12", "0.46") and signed(-3.0, 2e-7) == ("−3", "2e-07")
 
 
 @pytest.mark.parametrize(

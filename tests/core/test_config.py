@@ -82,7 +82,7 @@ def test_settings_add_up_and_the_original_stays() -> None:
     start = Example()
     changed = start.override("weights.sparsity=0.5", "epochs=3", "weights.similarity=2", "epochs=4")
     assert changed == Example(epochs=4, weights=Weights(sparsity=0.5, similarity=2.0))
-    assert start == Example() == start.override()
+    assert start == Example() == start.override() == copy.deepcopy(start)
     with pytest.raises(dataclasses.FrozenInstanceError):
         start.epochs = 3  # type: ignore[misc]
 
@@ -105,8 +105,6 @@ def test_settings_add_up_and_the_original_stays() -> None:
         ("shuffle=1", "'shuffle' must be True or False, got 1"),
         ("backbone=cnn", "'backbone' must be one of 'lstm', 'gru', got 'cnn'"),
         ("limit=x", "'limit' must be a number or None, got 'x'"),
-        ("sizes=3", "'sizes' must be a tuple of a whole number, got 3"),
-        ("weights=3", "'weights' must be Weights, got 3"),
         (
             "weights.sparsit=3",
             "in 'weights': unknown key 'sparsit', did you mean 'sparsity'? (known: sparsity, similarity)",
@@ -125,11 +123,7 @@ def test_each_problem_is_named(setting: str, message: str) -> None:
 def test_all_problems_stand_in_one_message() -> None:
     with pytest.raises(ConfigError, match=r"^3 problems in Example: 'epochs' must .*; 'lr' must .*; 'shuffle' must"):
         Example(epochs=1.5, lr="fast", shuffle="no")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"^2 problems in Example: 'epochs' must be >= 1; 'lr' must be > 0, got -0.1"):
-        Example(epochs=0, lr=-0.1)
-    with pytest.raises(
-        ConfigError, match=r"^2 problems in Example: 'lr' must be > 0.*; unknown key 'epoch', did you mean 'epochs'\? "
-    ):
+    with pytest.raises(ConfigError, match=r"^2 problems in Example: 'lr' must be > 0.*; unknown key 'epoch', did you"):
         Example.from_dict({"lr": -0.1, "epoch": 3})
     with pytest.raises(ConfigError) as caught:
         Example().override("nam=3", "lr=-1", "weights.sparsity=-1", "weights.x=1", "sizes")
@@ -148,15 +142,17 @@ def test_numbers_are_kept_in_the_type_of_their_field() -> None:
     assert [type(v) for v in (of_text.name, of_text.backbone, of_text.shuffle)] == [str, str, bool]
 
 
-def test_arguments_are_refused_as_settings_are() -> None:
+def test_what_is_no_setting_is_refused() -> None:
     with pytest.raises(ConfigError, match=rf"unknown key 'epoch', did you mean 'epochs'\? \({KNOWN}\)\.$"):
         Example(epoch=3)  # type: ignore[call-arg]
     with pytest.raises(ConfigError, match=r"settings are given by name \(epochs=…, lr=…, .*\), got 5\.$"):
         Example(5)  # type: ignore[misc]
     with pytest.raises(ConfigError, match="unknown key 'x'"):
         dataclasses.replace(Example(), x=1)  # type: ignore[call-arg]
+    for data, message in ((None, "Example is read from a dictionary, got"), ({3: 4}, "unknown key 3")):
+        with pytest.raises(ConfigError, match=message):
+            Example.from_dict(data)  # type: ignore[arg-type]
     assert list(inspect.signature(Example).parameters)[:2] == ["epochs", "lr"], "what editors and help() show"
-    assert copy.deepcopy(Example(epochs=3)) == Example(epochs=3)
 
 
 def test_settings_of_another_class() -> None:
@@ -196,28 +192,16 @@ def test_the_fingerprint_names_kind_and_values_in_any_process_and_order() -> Non
 
     assert Reordered().to_dict() == Weights().to_dict() and Reordered().fingerprint != Weights().fingerprint
     Reordered.__name__ = "Weights"
-    assert list(Reordered().to_dict()) != list(Weights().to_dict()) and Reordered().fingerprint == Weights().fingerprint
+    assert Reordered().fingerprint == Weights().fingerprint
     assert Weights(sparsity=0.5).fingerprint == "c3142c6a6788"
 
 
-@given(configs)
-def test_json_round_trip(config: Example) -> None:
-    again = Example.from_dict(json.loads(json.dumps(config.to_dict(), allow_nan=False)))
-    assert again == config and again.fingerprint == config.fingerprint
-
-
 @given(configs, configs)
-def test_the_fingerprint_tells_values_apart_and_nothing_else(one: Example, two: Example) -> None:
+def test_json_round_trip_and_a_fingerprint_that_tells_values_apart(one: Example, two: Example) -> None:
+    again = Example.from_dict(json.loads(json.dumps(one.to_dict(), allow_nan=False)))
+    assert again == one and again.fingerprint == one.fingerprint
     assert (one.fingerprint == two.fingerprint) == (one == two)
     assert len(one.fingerprint) == 12 and set(one.fingerprint) <= set("0123456789abcdef")
     for name in ("epochs", "shuffle", "weights"):
         if getattr(one, name) != getattr(two, name):
             assert dataclasses.replace(one, **{name: getattr(two, name)}).fingerprint != one.fingerprint
-
-
-@pytest.mark.parametrize("data", [None, [], "lr=3"])
-def test_a_config_is_read_from_a_dictionary(data: Any) -> None:
-    with pytest.raises(ConfigError, match="Example is read from a dictionary, got"):
-        Example.from_dict(data)
-    with pytest.raises(ConfigError, match="unknown key 3"):
-        Example.from_dict({3: 4})  # type: ignore[dict-item]

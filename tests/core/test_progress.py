@@ -57,12 +57,6 @@ def test_progress_is_one_line_that_is_replaced(
     assert capfd.readouterr() == ("", "")
 
 
-def test_progress_of_a_failure_is_left_as_it_was(lines: list[Handle]) -> None:
-    with pytest.raises(AttributeError), progress_bar("work", 2) as bar:
-        bar.advance(1) or bar.no_such_thing
-    assert " 50 %" in lines[0].texts[-1]
-
-
 @pytest.mark.parametrize("value", ["0", "off", "False"])
 def test_the_environment_switches_all_progress_off(
     lines: list[Handle], monkeypatch: pytest.MonkeyPatch, value: str
@@ -71,9 +65,9 @@ def test_the_environment_switches_all_progress_off(
     with progress_bar("work", 1) as bar:
         bar.advance()
     assert not lines
-    with progress_bar("work", 1, show=True):  # asked for by name
-        pass
-    assert len(lines) == 1
+    with pytest.raises(AttributeError), progress_bar("work", 2, show=True) as bar:  # asked for by name
+        bar.advance(1) or bar.no_such_thing
+    assert len(lines) == 1 and " 50 %" in lines[0].texts[-1], "a failure leaves it as it was"
 
 
 def test_a_console_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,36 +79,26 @@ def test_a_console_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) ->
     assert not in_notebook()
 
 
-def test_the_bar_goes_to_stderr_and_only_if_there_is_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
-    with progress_bar("work", 3) as bar:
-        bar.advance(2, "half way")
-    assert capfd.readouterr() == ("", "")
-    with progress_bar("explaining by nearest", 4, show=True) as bar:
-        bar.advance()
-        bar.advance(3, "loss 0.5")
-    out, err = capfd.readouterr()
-    assert out == "" and "explaining by nearest" in err and "100 %" in err and "loss 0.5" in err
-
-
-def test_bar_on_a_terminal(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True, raising=False)
-    with progress_bar("work", 1) as bar:
-        bar.advance()
-    assert "work" in capfd.readouterr().err
-    with monkeypatch.context() as environment:
-        environment.setenv("SPARCETS_PROGRESS", "0")
-        with progress_bar("work", 1) as bar:
+def test_the_bar_goes_to_stderr_and_only_if_there_is_a_terminal(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn(show: bool | None = None) -> str:
+        with progress_bar("explaining by nearest", 4, show=show) as bar:
             bar.advance()
-    assert capfd.readouterr().err == ""
-    with progress_bar("work", 1, show=False) as bar:
-        bar.advance()
-    assert capfd.readouterr().err == ""
+            bar.advance(3, "loss 0.5")
+        out, err = capfd.readouterr()
+        assert out == ""
+        return err
 
-
-def test_program_without_a_console(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", None)
-    with progress_bar("work", None) as bar:
-        bar.advance()
+    monkeypatch.delenv("SPARCETS_PROGRESS", raising=False)
+    shown = drawn(show=True)
+    assert drawn() == "" and all(part in shown for part in ("explaining by nearest", "100 %", "loss 0.5"))
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda _: True, raising=False)
+    assert "explaining" in drawn() and drawn(show=False) == ""
+    monkeypatch.setenv("SPARCETS_PROGRESS", "0")
+    assert drawn() == ""
+    monkeypatch.setattr(sys, "stderr", None)  # a program without a console
+    assert drawn() == ""
 
 
 def test_listener_replaces_the_bar(capfd: pytest.CaptureFixture[str]) -> None:

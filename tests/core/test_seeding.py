@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,10 +27,10 @@ def test_different_purposes_have_different_seeds(a: int, b: int, one: str, two: 
     assert 0 <= spawn(a, one) < 2**32, "torch and NumPy take it"
 
 
-@pytest.mark.parametrize("seed", [1.0, "1", None, True, np.float64(2)])
-def test_seed_must_be_an_integer(seed: Any) -> None:
-    with pytest.raises(ConfigError, match="seed must be a whole number, got"):
-        spawn(seed, "x")
+def test_seed_must_be_an_integer() -> None:
+    for seed in (1.0, "1", None, True, np.float64(2)):
+        with pytest.raises(ConfigError, match="seed must be a whole number, got"):
+            spawn(seed, "x")  # type: ignore[arg-type]
 
 
 def test_generator_does_not_use_the_global_state() -> None:

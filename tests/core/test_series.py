@@ -62,25 +62,23 @@ def test_a_list_of_series_is_padded_with_zeros() -> None:
         "with zeros beyond, nothing is copied"
     )
 
-
-def test_a_list_of_equal_series_has_lengths_only_where_they_are_expected() -> None:
     equal = [np.zeros((4, 2)), np.ones((4, 2))]
-    assert check_padded(equal, None)[1] is None
+    assert check_padded(equal, None)[1] is None, "lengths of equal series only where they are expected"
     X, lengths = check_padded(equal, None, like=Fitted())
     assert X.shape == (2, 5, 2) and lengths is not None and lengths.tolist() == [4, 4]
 
 
-@pytest.mark.parametrize("filling", [0.0, np.nan, np.inf, 7.0])
 @pytest.mark.parametrize("n_steps", [5, 9])
-def test_padding_becomes_zero_and_as_long_as_that_of_the_fit(filling: float, n_steps: int) -> None:
-    X = np.full((3, 7, 2), filling)
-    for row, one in zip(X, RAGGED, strict=True):
-        row[: len(one)] = one
-    before = X.copy()
-    made, lengths = check_padded(X, LENGTHS, like=Fitted(n_steps=n_steps))
-    assert np.array_equal(made[:, :5], check_padded(RAGGED, None)[0]) and not made[:, 5:].any()
-    assert made.shape == (3, n_steps, 2) and np.array_equal(lengths, LENGTHS)
-    assert np.array_equal(X, before, equal_nan=True)  # the user's array is left alone
+def test_padding_becomes_zero_and_as_long_as_that_of_the_fit(n_steps: int) -> None:
+    for filling in (0.0, np.nan, np.inf, 7.0):
+        X = np.full((3, 7, 2), filling)
+        for row, one in zip(X, RAGGED, strict=True):
+            row[: len(one)] = one
+        before = X.copy()
+        made, lengths = check_padded(X, LENGTHS, like=Fitted(n_steps=n_steps))
+        assert np.array_equal(made[:, :5], check_padded(RAGGED, None)[0]) and not made[:, 5:].any()
+        assert made.shape == (3, n_steps, 2) and np.array_equal(lengths, LENGTHS)
+        assert np.array_equal(X, before, equal_nan=True)  # the user's array is left alone
 
 
 @pytest.mark.parametrize(
@@ -125,13 +123,9 @@ def test_resampling_keeps_both_ends_and_straight_lines(old: int, new: int) -> No
     if old == new:
         assert np.array_equal(made, line)
 
-
-def test_lengths_of_each() -> None:
-    X = np.array([[[0.0], [2.0], [9.0]], [[1.0], [2.0], [3.0]]])
-    assert Series(X, np.array([2, 3])).resampled(np.array([3, 2]))[..., 0].tolist() == [
-        [0.0, 1.0, 2.0],
-        [1.0, 3.0, 3.0],
-    ]
+    X = np.array([[[0.0], [2.0], [9.0]], [[1.0], [2.0], [3.0]]])  # a length for each
+    found = Series(X, np.array([2, 3])).resampled(np.array([3, 2]))[..., 0]
+    assert found.tolist() == [[0.0, 1.0, 2.0], [1.0, 3.0, 3.0]]
 
 
 def one(*values: float) -> Any:
@@ -149,22 +143,15 @@ def with_gaps(seed: int, *, share: float = 0.3) -> Any:
 @pytest.mark.parametrize(("rule", "filled"), [("forward", [2, 2, 2, 2, 5, 5]), ("mean", [3.5, 3.5, 2, 3.5, 5, 3.5])])
 def test_the_rules(rule: str, filled: list[float]) -> None:
     assert Series(one(NAN, NAN, 2, NAN, 5, NAN)).filled(rule).values.ravel().tolist() == filled
-
-
-def test_padding_is_no_value() -> None:
-    X = one(NAN, 4, NAN, 100, 100)
-    assert Series(X, np.array([3])).filled("mean").values.ravel().tolist() == [4, 4, 4, 100, 100]
-    late = one(NAN, NAN, 100)
-    assert np.isnan(Series(late, np.array([2])).filled().values[0, :2]).all()
-    assert Series(late, np.array([2])).unmeasured.all() and not Series(late).unmeasured.any()
-
-
-@pytest.mark.parametrize("rule", ["forward", "mean"])
-def test_a_feature_without_a_value_gets_another_one(rule: str) -> None:
-    X = np.array([[[1.0, NAN], [2.0, NAN]]])
-    assert np.isnan(Series(X).filled(rule).values[..., 1]).all()
-    assert Series(X).filled(rule, otherwise=7.0).values[..., 1].ravel().tolist() == [7, 7]
-    assert Series(X).unmeasured.tolist() == [[False, True]]
+    first = one(2, NAN, NAN)  # from its first step
+    assert Series(first).filled("forward").values.ravel().tolist() == [2, 2, 2]
+    empty = Series(np.array([[[1.0, NAN], [2.0, NAN]]]))
+    assert np.isnan(empty.filled(rule).values[..., 1]).all() and empty.unmeasured.tolist() == [[False, True]]
+    assert empty.filled(rule, otherwise=7.0).values[..., 1].ravel().tolist() == [7, 7]
+    padded = Series(one(NAN, 4, NAN, 100, 100), np.array([3]))
+    assert padded.filled(rule).values.ravel().tolist() == [4, 4, 4, 100, 100], "padding is no value"
+    late = Series(one(NAN, NAN, 100), np.array([2]))
+    assert np.isnan(late.filled(rule).values[0, :2]).all() and late.unmeasured.all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -202,7 +189,7 @@ def test_huge_numbers_are_no_gaps() -> None:
     assert differs(one(1, 2, 4), one(1, NAN, 3)).ravel().tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize("wrong", ["fill", 0, None, ["mean"]])
-def test_what_is_no_rule_is_refused(wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="missing must be one of refuse, keep, forward, mean, or a function"):
-        check_missing(wrong)
+def test_what_is_no_rule_is_refused() -> None:
+    for wrong in ("fill", 0, None, ["mean"]):
+        with pytest.raises(ConfigError, match="missing must be one of refuse, keep, forward, mean, or a function"):
+            check_missing(wrong)  # type: ignore[arg-type]

@@ -15,20 +15,17 @@ KNOWN = SideInputs.of(SIDE)
 X = np.arange(16, dtype=np.float32).reshape(2, 4, 2)
 
 
-def test_by_hand():
+def test_there_and_back_they_keep_values_types_and_shapes():
     table = KNOWN.table(SIDE, 2)
     assert table.tolist() == [[63, 0.1, 1.0, 1], [41, 0.0, 2.0, 0]] and KNOWN.n_columns == 4
     assert KNOWN.column_names == ("side.age", "side.dose[0]", "side.dose[1]", "side.smoker")
     whole = KNOWN.attach(X, table)
     assert whole.shape == (2, 4, 6) and (whole[:, :, 2:] == table[:, None]).all()
-
-
-def test_there_and_back_they_keep_values_types_and_shapes():
-    series, side = KNOWN.split(KNOWN.attach(X, KNOWN.table(SIDE, 2)))
+    series, side = KNOWN.split(whole)
     assert np.array_equal(series, X)
     for name, array in KNOWN.typed(side).items():
         assert np.array_equal(array, SIDE[name]) and array.dtype == np.asarray(SIDE[name]).dtype
-    tensors, parts = KNOWN.split(torch.from_numpy(KNOWN.attach(X, KNOWN.table(SIDE, 2))))
+    tensors, parts = KNOWN.split(torch.from_numpy(whole))
     assert tensors.shape == (2, 4, 2) and parts["dose"].tolist() == SIDE["dose"].tolist()
 
 
@@ -86,13 +83,10 @@ def test_what_is_wrong_is_said(side, error, message):
         KNOWN.table(side, 2, owner="Ex")
 
 
-def test_what_was_fitted_without_takes_none():
+def test_side_inputs_are_given_once_and_only_where_they_belong():
     check_no_side(None, "Ex")
     with pytest.raises(DataError, match="Ex was fitted without side inputs: leave side= out"):
         check_no_side(SIDE, "Ex")
-
-
-def test_a_data_set_and_a_call_do_not_both_give_them():
     assert one_side(None, None) is None and one_side(SIDE, None) is SIDE and one_side(None, SIDE) is SIDE
     with pytest.raises(DataError, match="the data set has side inputs of its own"):
         one_side(SIDE, SIDE)
