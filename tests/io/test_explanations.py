@@ -1,0 +1,277 @@
+"""Explanations on disk, in a file or in shards: round trips, damaged files, what cannot be answers, a full disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sparcets.core.errors import FileFormatError, StorageError
+from sparcets.core.explanation import Explanation
+from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
+from sparcets.io.explanations import ExplanationFolder, ShardWriter, load_explanation
+from sparcets.io.files import TEMPORARY, add_digest, digest_of_array
+from tests.campaigns.folders import snapshot
+
+INFO = dataclasses.replace(
+    SeriesInfo.from_series(np.arange(12.0).reshape(2, 3, 2), ("krank – 病", "gesund 🙂")),
+    feature_names=("größe", "加速度"),
+    units=("m/s²", ""),
+    sampling_rate=50.0,
+)
+QUESTION = {"n": 1, "method": "nearest"}  # of a folder of shards
+
+
+def explanation(n: int = 5, **changes: Any) -> Explanation:
+    rng = np.random.default_rng(0)
+    values: dict[str, Any] = {
+        "query": rng.normal(size=(n, 3, 2)).astype(np.float32),
+        "counterfactual": rng.normal(size=(n, 3, 2)).astype(np.float32),
+        "target": np.arange(n) % 2,
+        "status": np.where(np.arange(n) == 4, "not_found", "generated"),
+        "reason": np.full(n, "weil „zu wenig“ ändern darf"),
+        "query_index": np.arange(n),
+        "proba_before": rng.dirichlet([1, 1], n),
+        "proba_after": rng.dirichlet([1, 1], n),
+        "info": INFO,
+        "mutable": np.array([True, False]),
+        "lengths": 3 - np.arange(n) % 3,
+        "method": "nearest",
+        "config": {"seed": 3, "nested": {"lr": 0.1}},
+        "constraints": {"frozen": [[0, 1]]},
+        "seed": 3,
+        "seconds": 1.25,
+    }
+    return Explanation(**{**values, **changes})
+
+
+def assert_same(one: Explanation, two: Explanation, *, seconds: int = 1) -> None:
+    """Compare all fields; ``seconds`` says how often the time of the second is in the first."""
+    for field in dataclasses.fields(Explanation):
+        a, b = getattr(one, field.name), getattr(two, field.name)
+        if isinstance(a, np.ndarray):
+            assert a.dtype == b.dtype and a.tobytes() == b.tobytes(), field.name
+        elif field.name == "info":
+            assert a.to_dict() == b.to_dict()
+        elif field.name == "evidence":
+            np.testing.assert_equal(a.to_arrays(), b.to_arrays())
+        else:
+            assert a == (seconds * b if field.name == "seconds" else b), field.name
+
+
+@pytest.mark.parametrize("name", ["run.npz", "run", "läuft 病.npz"])
+def test_round_trip(tmp_path: Path, name: str) -> None:
+    e = explanation()
+    wide = dataclasses.replace(e, query=e.query.astype(float), counterfactual=e.counterfactual.astype(float))
+    for one in (e, explanation(lengths=None), e[:0], wide):
+        one.save(tmp_path / name)
+        assert [p.name for p in tmp_path.iterdir()] == [name], "the file has exactly the given name"
+        assert_same(load_explanation(str(tmp_path / name)), one)
+    with np.load(tmp_path / name, allow_pickle=False) as stored:
+        assert all(stored[part].dtype.kind in "fiubU" for part in stored.files)
+
+
+@pytest.mark.parametrize("content", [b"", b"query,target\n1,2\n", b"\x93NUMPY\x01\x00", b"PK\x03\x04"])
+def test_other_formats(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(FileFormatError, match=r"no file .*run.npz. Pass an .npz file written by Explanation.save."):
+        load_explanation(tmp_path / "run.npz")
+    with pytest.raises(FileFormatError, match="is not a folder of answers"):
+        load_explanation(tmp_path)
+    (tmp_path / "run.npz").write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"run.npz is not an explanation, or it is truncated"):
+        load_explanation(tmp_path / "run.npz")
+    np.savez(tmp_path / "data.npz", X=np.zeros((1, 2, 3)), y=np.zeros(1))
+    with pytest.raises(FileFormatError, match=r"data.npz is not an explanation: it has no header"):
+        load_explanation(tmp_path / "data.npz")
+    newer = rewritten(tmp_path / "newer.npz", lambda header: header.update(schema=2))
+    with pytest.raises(FileFormatError, match=r"has layout 2, this version of sparcets reads layout 1"):
+        load_explanation(newer)
+
+
+def rewritten(
+    file: Path, header: Any = lambda header: None, *, without: str = "", digests: bool = False, **arrays: Any
+) -> Path:
+    """Save an explanation with some of its parts replaced, on request with digests that fit."""
+    explanation(4).save(file)
+    with np.load(file) as stored:
+        parts = {name: stored[name] for name in stored.files if name not in (without, "header")} | arrays
+        entries = json.loads(str(stored["header"]))
+    header(entries)
+    if digests:
+        del entries["sha256"]
+        entries = add_digest({**entries, "arrays": {name: digest_of_array(part) for name, part in parts.items()}})
+    np.savez(file, header=np.array(json.dumps(entries)), **parts)
+    return file
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"header": lambda header: header.clear()},
+        {"header": lambda header: header.update(info={})},
+        {"without": "target"},
+        {"surplus": np.zeros(3)},
+        {"target": np.zeros(2, dtype=np.int64)},
+        {"reason": np.array([None] * 4, dtype=object)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_damaged_parts(tmp_path: Path, change: dict[str, Any]) -> None:
+    with pytest.raises(FileFormatError, match=r"run.npz is not an explanation, or it is damaged: "):
+        load_explanation(rewritten(tmp_path / "run.npz", **change))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("mutable", np.full(2, np.datetime64("2026-01-01")), "mutable cannot be datetime64"),
+        ("mutable", np.ones(3, dtype=bool), r"mutable cannot be bool of shape \(3,\)"),
+        ("target", np.ones(4), "target cannot be float64"),
+        ("target", np.full(4, 9), "target cannot be those of answers"),
+        ("status", np.full(4, "odd"), "status cannot be those of answers"),
+        ("proba_after", np.full((4, 3), 0.5), "proba_after cannot be"),
+        ("query", np.zeros((4, 3, 2), dtype=complex), "query cannot be complex128"),
+        ("lengths", np.full(4, 6), "lengths cannot be those of answers"),
+    ],
+)
+def test_arrays_that_cannot_be_answers(name: str, value: Any, message: str, tmp_path: Path) -> None:
+    assert len(load_explanation(rewritten(tmp_path / "run.npz", digests=True))) == 4
+    with pytest.raises(FileFormatError, match=rf"run\.npz .*{message}"):
+        load_explanation(rewritten(tmp_path / "run.npz", digests=True, **{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("config", 3), ("seed", "x"), ("method", None), ("seconds", [])),
+        *(("mutable", True), ("mutable", [1, 1]), ("span", [1.0]), ("units", ["m"]), ("sampling_rate", "fast")),
+        *(("feature_names", [1, 2]), ("n_steps", 0), ("class_names", [])),
+    ],
+)
+def test_headers_that_cannot_be_of_answers(name: str, value: Any, tmp_path: Path) -> None:
+    def change(header: dict[str, Any]) -> None:
+        (header if name in header else header["info"])[name] = value
+
+    with pytest.raises(FileFormatError, match=rf"run\.npz .*(its {name} cannot be|of the series cannot be those of)"):
+        load_explanation(rewritten(tmp_path / "run.npz", change, digests=True))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.floats(0, 0.999), flips=st.lists(st.tuples(st.floats(0, 1), st.integers(1, 255)), max_size=3))
+def test_truncated_or_flipped_bytes_raise_no_other_error(tmp_path: Path, cut: float, flips: Any) -> None:
+    file = tmp_path / "run.npz"
+    explanation().save(file)
+    content = bytearray(file.read_bytes())
+    for position, mask in flips:
+        content[int(position * (len(content) - 1))] ^= mask
+    file.write_bytes(content if flips else content[: int(cut * len(content))])
+    rejected = False
+    try:
+        load_explanation(file)
+    except FileFormatError:
+        rejected = True
+    assert rejected or flips, "a truncated file was read"
+
+
+FULL_DISK = """
+import resource, runpy, sys
+explanation = runpy.run_path(sys.argv[2])["explanation"]
+resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+try:
+    explanation(n=2000).save(sys.argv[1])
+except OSError as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on the size of files are POSIX")
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    file, old = tmp_path / "run.npz", explanation()
+    old.save(file)
+    command = [sys.executable, "-W", "error", "-c", FULL_DISK, str(file), __file__]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    expected = f"{StorageError.__name__}: cannot write {file}: File too large. Nothing was overwritten; free some space"
+    assert done.returncode == 1 and done.stderr.startswith(expected), done.stderr
+    assert_same(load_explanation(file), old)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
+
+
+def write(folder: Path, whole: Explanation) -> ExplanationFolder:
+    """Write two shards, of the first two answers and of the others."""
+    writer = ShardWriter(folder, QUESTION)
+    writer.begin()
+    writer.write(0, whole[:2])
+    writer.write(1, whole[2:])
+    return writer.finish(2)
+
+
+@pytest.mark.parametrize("lengths", [3 - np.arange(5) % 3, None])
+def test_a_folder_of_shards_reads_like_one_explanation(tmp_path: Path, lengths: Any) -> None:
+    whole = explanation(lengths=lengths)
+    folder = write(tmp_path, whole)
+    assert isinstance(folder, Explanation) and len(folder) == 5 and folder.n_shards == 2
+    assert_same(folder, whole, seconds=2)
+    for name in ("delta", "changed", "valid", "probability", "predicted", "share_changed"):
+        np.testing.assert_array_equal(getattr(folder, name), getattr(whole, name), err_msg=name)
+    assert repr(folder) == repr(whole) and folder.to_frame().equals(whole.to_frame())
+    assert folder[[4, 0]].query_index.tolist() == [4, 0] and len(folder[[]]) == 0
+    for name in ("target", "query", "info", "seed", "seconds", "lengths"):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(folder, name, None)
+    with pytest.raises(AttributeError):
+        folder.no_such_field  # noqa: B018
+
+
+def test_arrays_are_read_on_access(tmp_path: Path) -> None:
+    folder = write(tmp_path, explanation())
+    status = folder.status
+    (tmp_path / "shard-000001.npz").unlink()
+    assert folder.status is status and folder.info.n_steps == 3 and folder.method == "nearest"
+    for name in ("query", "target"):
+        with pytest.raises(FileFormatError, match=r"shard-000001.npz is missing or damaged"):
+            getattr(folder, name)
+
+
+def test_unfinished_folder(tmp_path: Path) -> None:
+    writer = ShardWriter(tmp_path, QUESTION)
+    writer.begin()
+    writer.write(0, explanation())
+    with pytest.raises(FileFormatError, match="is not finished: call explain with the same queries"):
+        load_explanation(tmp_path)
+    resumed = ShardWriter(tmp_path, QUESTION)
+    X, steps = explanation().query, explanation().lengths
+    found = resumed.finished_shard(0, Series(X, steps), None)
+    assert found is not None and len(found) == 5 and resumed.finished_shard(1, Series(X, steps), None) is None
+    for others in (None, steps[::-1]):
+        with pytest.raises(StorageError, match="to series of other lengths"):
+            resumed.finished_shard(0, Series(X, others), None)
+    for name, other in (("method", {**QUESTION, "method": "gan"}), ("k", {**QUESTION, "k": 1}), ("method", {"n": 1})):
+        with pytest.raises(StorageError, match=f"to another question: {name} differs"):
+            ShardWriter(tmp_path, other)
+
+
+@pytest.mark.parametrize("name", ["shard-000000.npz", "explanation.json"])
+def test_a_folder_of_others_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("{}")
+    before = snapshot(tmp_path)
+    with pytest.raises((StorageError, FileFormatError), match=r"is not (of )?a folder of (explan|answ)"):
+        write(tmp_path, explanation())
+    assert snapshot(tmp_path) == before
+
+
+def test_files_of_others_beside_shards_are_kept(tmp_path: Path) -> None:
+    for name in (".shard-mine.npz", ".shard-000000.npz", "shard-mine.npz", ".lock", f"shard-000000{TEMPORARY}1.npz"):
+        (tmp_path / name).write_text("theirs")
+    before = snapshot(tmp_path)
+    write(tmp_path, explanation())
+    after = snapshot(tmp_path)
+    assert {name: after[name] for name in before} == before
