@@ -56,11 +56,14 @@ def test_items_may_be_added_while_results_arrive(workers: int) -> None:
     assert seen == [16.0, 4.0, 2.0]
 
 
-def test_workers_are_reused_processes() -> None:
+def test_workers_are_reused_processes_and_replaced_after_an_exception() -> None:
     pids = [pid for _, pid in map_unordered(eval, [PID] * 6, workers=2)]
     assert os.getpid() not in pids and 1 <= len(set(pids)) <= 2
     assert [pid for _, pid in map_unordered(eval, [PID], workers=1)] == [os.getpid()]
-    assert next(map_unordered(eval, [PID], workers=2))[1] != os.getpid()
+    raising = f"int('x' + str({PID}))"
+    results = [result for _, result in map_unordered(eval, [raising, raising, PID, PID, PID], workers=2)]
+    raised = {str(r).split("x")[1].strip("'") for r in results if isinstance(r, ValueError)}
+    assert len(raised) == 2 and not raised & {str(r) for r in results if isinstance(r, int)}
 
 
 def test_a_killed_worker_loses_only_its_item() -> None:
@@ -69,14 +72,6 @@ def test_a_killed_worker_loses_only_its_item() -> None:
     assert [results[i] for i in ("1", "2", "3")] == [1, 2, 3]
     assert isinstance(results[KILL], ChildProcessError) and "SIGKILL" in str(results[KILL])
     assert "exit code 3" in str(results[items[3]])
-
-
-def test_a_worker_whose_function_raised_is_replaced() -> None:
-    raising = f"int('x' + str({PID}))"
-    results = [result for _, result in map_unordered(eval, [raising, raising, PID, PID, PID], workers=2)]
-    raised = {str(r).split("x")[1].strip("'") for r in results if isinstance(r, ValueError)}
-    assert len(raised) == 2
-    assert not raised & {str(r) for r in results if isinstance(r, int)}
 
 
 def test_results_that_cannot_be_pickled() -> None:
@@ -168,13 +163,10 @@ def test_script_without_main_guard(tmp_path: Path) -> None:
     assert CapabilityError.__name__ in result.stderr and "if __name__ == '__main__':" in result.stderr.splitlines()[-1]
 
 
-def test_engines_have_names() -> None:
+def test_engines_have_names_and_the_local_one_no_address() -> None:
     assert list(ENGINES) == ["local", "ray"]
     with pytest.raises(UnknownNameError, match=r"no engine 'raay'\. Did you mean 'ray'\?"):
         make_engine("raay")
-
-
-def test_local_engine_has_no_address_and_one_worker() -> None:
     with pytest.raises(ConfigError, match=r"the engine local has no address, got 'a:1'"):
         make_engine("local", address="a:1")
     with make_engine("local") as engine:

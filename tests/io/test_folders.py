@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -18,6 +19,9 @@ from sparcets.testing.data import make_series
 from tests.campaigns.folders import snapshot
 
 X, Y = make_series(30, n_steps=8)
+
+
+Two: TypeAlias = tuple[sp.TorchClassifier, sp.TorchClassifier]
 
 
 class Killed(BaseException):
@@ -53,7 +57,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, k: int, error: type[BaseException] 
 
 
 @pytest.fixture(scope="module")
-def two() -> tuple[sp.TorchClassifier, sp.TorchClassifier]:
+def two() -> Two:
     return classifier(0), classifier(1)
 
 
@@ -62,7 +66,7 @@ def two() -> tuple[sp.TorchClassifier, sp.TorchClassifier]:
 def test_a_classifier_is_the_old_or_the_new_one(
     k: int,
     error: type[BaseException],
-    two: tuple[sp.TorchClassifier, sp.TorchClassifier],
+    two: Two,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -80,9 +84,7 @@ def test_a_classifier_is_the_old_or_the_new_one(
     assert len(names(tmp_path)) == 2
 
 
-def test_a_first_save_that_fails_leaves_nothing(
-    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_save_that_fails_leaves_nothing(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "weights.safetensors").write_text("of another program")
     kill_at(monkeypatch, 2, OSError)
     with pytest.raises(StorageError, match=r"cannot write .*classifier.json"):
@@ -90,9 +92,7 @@ def test_a_first_save_that_fails_leaves_nothing(
     assert names(tmp_path) == ["weights.safetensors"]
 
 
-def test_a_reader_beside_a_writer_never_gets_a_mixture(
-    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
-) -> None:
+def test_a_reader_beside_a_writer_never_gets_a_mixture(two: Two, tmp_path: Path) -> None:
     known = {clf.digest() for clf in two}
     two[0].save(tmp_path)
     stop, problems = threading.Event(), []
@@ -129,22 +129,6 @@ def fill(folder: Path, text: str) -> None:
 
 def content(folder: Path) -> set[str]:
     return {(folder / name).read_text() for name in ("a/content.txt", "b/content.txt", "run.txt")}
-
-
-def test_other_files_and_links_are_kept(tmp_path: Path) -> None:
-    (tmp_path / "disk" / "x").mkdir(parents=True)
-    (tmp_path / "x").symlink_to(tmp_path / "disk" / "x")
-    fill(tmp_path / "x", "old")
-    (tmp_path / "x" / "mine").mkdir()
-    (tmp_path / "x" / "mine" / "notes.txt").write_text("mine")
-    (tmp_path / "x" / "link").symlink_to("run.txt")
-    (tmp_path / "x" / "a" / "stale.txt").write_text("old")
-    with atomic_folder(tmp_path / "x") as folder:
-        fill(folder, "new")
-    assert content(tmp_path / "x") == {"new"} and (tmp_path / "x").is_symlink()
-    assert (tmp_path / "x" / "mine" / "notes.txt").read_text() == "mine"
-    assert (tmp_path / "x" / "link").readlink() == Path("run.txt")
-    assert names(tmp_path / "x" / "a") == ["content.txt"] and names(tmp_path / "disk") == ["x"]
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])
@@ -192,7 +176,13 @@ def test_the_current_folder_is_replaced_entry_by_entry(tmp_path: Path, monkeypat
     assert content(Path()) == {"new"} and names(Path()) == ["a", "b", "notes.txt", "run.txt"]
 
 
-def test_no_space_for_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_folder_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("theirs")
+    os.mkfifo(tmp_path / "pipe")
+    before = snapshot(tmp_path)
+    for name in ("file", "pipe"):
+        with pytest.raises(StorageError, match="it is a file, not a folder"), atomic_folder(tmp_path / name):
+            raise AssertionError
     plain = Path.mkdir
 
     def mkdir(path: Path, *arguments: object, **options: object) -> None:
@@ -203,21 +193,23 @@ def test_no_space_for_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "mkdir", mkdir)
     with pytest.raises(StorageError, match="a: No space left on device"), atomic_folder(tmp_path / "a"):
         pass
-    assert not list(tmp_path.iterdir())
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])
 def test_entries_of_others_are_not_even_moved(at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not at_once:
         monkeypatch.setattr(folders, "_exchange_at_once", lambda *_: False)
-    (tmp_path / "x" / "theirs" / ".git").mkdir(parents=True)
+    (tmp_path / "disk" / "x" / "theirs" / ".git").mkdir(parents=True)
+    (tmp_path / "x").symlink_to(tmp_path / "disk" / "x")
     (tmp_path / "x" / "theirs" / ".git" / "HEAD").write_text("ref")
     os.mkfifo(tmp_path / "x" / "pipe")
+    (tmp_path / "x" / "link").symlink_to("run.txt")
     (tmp_path / "x").chmod(0o750)
     for name in (".x.tmp-mine", f".x{TEMPORARY}mine", f".x{TEMPORARY}12345678", f".y{TEMPORARY}12345678"):
-        (tmp_path / name / "old").mkdir(parents=True)
-        (tmp_path / name / "old" / "notes.txt").write_text("theirs")
-    (tmp_path / f".x{TEMPORARY}abcdefgh").symlink_to(tmp_path / "x" / "theirs")
+        (tmp_path / "disk" / name / "old").mkdir(parents=True)
+        (tmp_path / "disk" / name / "old" / "notes.txt").write_text("theirs")
+    (tmp_path / "disk" / f".x{TEMPORARY}abcdefgh").symlink_to(tmp_path / "x" / "theirs")
     before = snapshot(tmp_path)
     for text in ("first", "second"):
         with atomic_folder(tmp_path / "x") as folder:
@@ -226,25 +218,16 @@ def test_entries_of_others_are_not_even_moved(at_once: bool, tmp_path: Path, mon
         assert {name: after[name] for name in before} == before and content(tmp_path / "x") == {text}
 
 
-def test_a_folder_keeps_its_mode(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_mode_and_loses_what_was_in_its_parts(tmp_path: Path) -> None:
     for _ in range(2):
         with atomic_folder(tmp_path / "x") as folder:
             fill(folder, "new")
         (tmp_path / "x").chmod(0o700)
-    assert (tmp_path / "x").stat().st_mode & 0o777 == 0o700
+        assert names(tmp_path / "x" / "a") == ["content.txt"]
+        (tmp_path / "x" / "a" / "stale.txt").write_text("old")
     with atomic_folder(tmp_path / "x") as folder:
         fill(folder, "new")
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o700
-
-
-@pytest.mark.parametrize("name", ["file", "pipe"])
-def test_what_is_no_folder_is_not_replaced(name: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("theirs")
-    os.mkfifo(tmp_path / "pipe")
-    before = snapshot(tmp_path)
-    with pytest.raises(StorageError, match="it is a file, not a folder"), atomic_folder(tmp_path / name):
-        raise AssertionError
-    assert snapshot(tmp_path) == before
 
 
 def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,43 +244,30 @@ def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path: Path, monke
     assert content(tmp_path / "x") == {"old"} and names(tmp_path) == ["x"]
 
 
-@pytest.mark.parametrize(
-    "name", ["weights.safetensors", "weights-0123456789abcdef.safetensors", "weights-mine.safetensors"]
-)
-def test_arrays_of_others_are_kept(
-    name: str, two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
-) -> None:
-    (tmp_path / name).write_bytes(b"of another program")
+def test_arrays_of_others_are_kept(two: Two, tmp_path: Path) -> None:
+    for name in ("weights.safetensors", "weights-0123456789abcdef.safetensors", "weights-mine.safetensors"):
+        (tmp_path / name).write_bytes(b"of another program")
     before = snapshot(tmp_path)
     for clf in two:
         clf.save(tmp_path)
     after = snapshot(tmp_path)
-    assert after[name] == before[name] and len(after) == 3
+    assert {name: after[name] for name in before} == before and len(after) == 5
 
 
-@pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"name": "theirs"}'])
-def test_a_header_of_others_is_not_replaced(
-    text: str, two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
-) -> None:
-    (tmp_path / "classifier.json").write_text(text)
+@pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"name": "theirs"}', "a pipe"])
+def test_a_header_of_others_is_not_replaced(text: str, two: Two, tmp_path: Path) -> None:
+    if text == "a pipe":
+        os.mkfifo(tmp_path / "classifier.json")
+    else:
+        (tmp_path / "classifier.json").write_text(text)
     before = snapshot(tmp_path)
     with pytest.raises(StorageError, match=r"classifier.json is in the way: it is not of a saved classifier"):
         two[0].save(tmp_path)
     assert snapshot(tmp_path) == before
 
 
-def test_a_pipe_in_the_place_of_a_header_is_refused(
-    two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
-) -> None:
-    os.mkfifo(tmp_path / "classifier.json")
-    with pytest.raises(StorageError, match="in the way"):
-        two[0].save(tmp_path)
-
-
 @pytest.mark.parametrize("text", ["", '{"arrays": "damaged"}'])
-def test_a_damaged_header_of_ours_is_replaced(
-    text: str, two: tuple[sp.TorchClassifier, sp.TorchClassifier], tmp_path: Path
-) -> None:
+def test_a_damaged_header_of_ours_is_replaced(text: str, two: Two, tmp_path: Path) -> None:
     two[0].save(tmp_path)
     (tmp_path / "classifier.json").write_text(text)
     two[1].save(tmp_path)

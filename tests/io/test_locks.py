@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -103,10 +104,8 @@ def test_lock_files_work_as_on_windows(tmp_path: Path, monkeypatch: pytest.Monke
             order.append("second")
 
     with locks.locked(tmp_path / ".lock", what="here"):
-        with (
-            pytest.raises(BusyError, match="here is in use"),
-            locks.locked(tmp_path / ".lock", what="here", wait=False),
-        ):
+        busy = pytest.raises(BusyError, match="here is in use")
+        with busy, locks.locked(tmp_path / ".lock", what="here", wait=False):
             pass
         waiting = threading.Thread(target=second)
         waiting.start()
@@ -116,19 +115,15 @@ def test_lock_files_work_as_on_windows(tmp_path: Path, monkeypatch: pytest.Monke
     assert order == ["first", "second"]
 
 
-@pytest.mark.parametrize("kind", ["file", "link", "pipe", "folder"])
-def test_what_is_no_lock_file_is_left_alone(kind: str, tmp_path: Path) -> None:
-    file = tmp_path / LOCK
-    if kind == "file":
-        file.write_text("theirs")
-    elif kind == "link":
-        (tmp_path / "theirs").touch()
-        file.symlink_to("theirs")
-    elif kind == "pipe":
-        os.mkfifo(file)
-    else:
-        file.mkdir()
+@pytest.mark.parametrize(
+    "make",
+    [lambda file: file.write_text("x"), lambda file: file.symlink_to("x"), os.mkfifo, os.mkdir],
+    ids=["file", "link", "pipe", "folder"],
+)
+def test_what_is_no_lock_file_is_left_alone(make: Callable[[Path], object], tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    make(tmp_path / LOCK)
     before = snapshot(tmp_path)
-    with pytest.raises(StorageError, match="is in the way: it is no lock file of sparcets"), locked(file):
+    with pytest.raises(StorageError, match="is in the way: it is no lock file of sparcets"), locked(tmp_path / LOCK):
         pass
     assert snapshot(tmp_path) == before

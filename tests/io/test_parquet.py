@@ -78,11 +78,9 @@ def test_answers_are_those_of_explain(answers: Path, fitted: tuple[Any, Any]) ->
         assert row["share_changed"] == pytest.approx(e.share_changed[i])
         assert row["probability"] == pytest.approx(e.probability[i], abs=1e-6)
 
-
-def test_order_and_partitions_are_kept(answers: Path) -> None:
     files = ["d.arrow-0000000000", "ward=1/a-0000000000", "ward=1/a-0000000016", "ward=2/b-0000000000"]
     assert parts(answers) == [f"{name}.parquet" for name in (*files, "ward=2/c-0000000000")]
-    assert [row["id"] for row in read(answers)] == [*range(50, 60), *range(50)]
+    assert [row["id"] for row in read(answers)] == [*range(50, 60), *range(50)], "order and partitions are kept"
 
 
 def test_several_processes_give_the_same_bytes(place: Path, source: Path, answers: Path) -> None:
@@ -144,9 +142,7 @@ def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(
     assert all(np.array_equal(series(rows[i]), e.counterfactual[i]) for i in good)
 
 
-def test_a_shard_of_errors_alone_has_the_columns_of_the_others(
-    place: Path, tmp_path: Path, fitted: tuple[Any, Any]
-) -> None:
+def test_a_shard_of_errors_alone_has_the_columns_of_the_others(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     import pyarrow.parquet as pq
 
     X = fitted[1][:20].copy()
@@ -158,7 +154,7 @@ def test_a_shard_of_errors_alone_has_the_columns_of_the_others(
     assert first.equals(last, check_metadata=False)
 
 
-def test_rows_of_a_series_must_stand_together(place: Path, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_rows_of_a_series_must_stand_together(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     X = fitted[1]
     table = long(X[:3], ["a", "b", "c"]).to_pylist()
     mixed = [*table[:STEPS], *table[STEPS : 2 * STEPS][::-1], *table[2 * STEPS :]]  # b is there in reverse
@@ -178,15 +174,12 @@ def test_rows_of_a_series_must_stand_together(place: Path, tmp_path: Path, fitte
 
 
 @pytest.mark.parametrize("form", [lists, long, nested])
-def test_every_series_has_an_id_of_its_own(form: Any, place: Path, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_every_series_has_an_id_of_its_own(form: Any, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     X, step = fitted[1], STEPS if form is long else 1
 
     def explain(path: Path, ids: list[str | None]) -> None:
-        write(
-            form(X[:4], ["0", "1", "2", "3"]).set_column(0, "id", [[name for name in ids for _ in range(step)]]),
-            path,
-            rows=2,
-        )
+        column = [[name for name in ids for _ in range(step)]]
+        write(form(X[:4], ["0", "1", "2", "3"]).set_column(0, "id", column), path, rows=2)
         sp.explain_parquet(fitted[0], path, tmp_path / "out", target=1)
 
     for path in (tmp_path / "q.parquet", tmp_path / "q.arrow"):
@@ -254,53 +247,46 @@ def test_a_full_disk_is_tried_again_and_then_reported(
 
 
 def test_what_does_not_fit_the_folder_is_refused(place: Path, source: Path, answers: Path, tmp_path: Path) -> None:
-    before = content(answers)
-    with pytest.raises(StorageError, match="another question: target differs"):
-        sp.explain_parquet(place / "model", source, answers, target=2)
-    with pytest.raises(StorageError, match=r"another question: sparsity, n differ\."):
-        sp.explain_parquet(place / "model", source, answers, target=1, sparsity=0.5, n=2)
-    with pytest.raises(StorageError, match="belongs to other queries"):
-        sp.explain_parquet(place / "model", source / "ward=1", answers, target=1)
+    before, model = content(answers), place / "model"
+    in_memory = sp.load(model / "explainer", sp.load_classifier(model / "classifier"))
+    for queries, out, error, message, asked in (
+        (source, answers, StorageError, "another question: target differs", {"target": 2}),
+        (source, answers, StorageError, r"another question: sparsity, n differ\.", {"sparsity": 0.5, "n": 2}),
+        (source / "ward=1", answers, StorageError, "belongs to other queries", {}),
+        (source, source / "answers", ConfigError, "within that of the queries", {}),
+        (source, tmp_path / "y", ConfigError, "the engine local has no address", {"address": "10.0.0.1:6379"}),
+    ):
+        with pytest.raises(error, match=message):
+            sp.explain_parquet(model, queries, out, **{"target": 1, **asked})
     assert content(answers) == before
-    with pytest.raises(ConfigError, match="within that of the queries"):
-        sp.explain_parquet(place / "model", source, source / "answers", target=1)
     with pytest.raises(ConfigError, match=r"pass 'm'\."):
-        sp.explain_parquet(fit_in_memory(place), source, tmp_path / "x", target=1, workers=2)
-    with pytest.raises(ConfigError, match="the engine local has no address"):
-        sp.explain_parquet(place / "model", source, tmp_path / "y", target=1, address="10.0.0.1:6379")
-
-
-def fit_in_memory(place: Path) -> Any:
-    return sp.load(place / "model" / "explainer", sp.load_classifier(place / "model" / "classifier"))
+        sp.explain_parquet(in_memory, source, tmp_path / "x", target=1, workers=2)
 
 
 def test_files_of_other_forms_are_refused(place: Path, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     import pyarrow as pa
 
-    def explain(table: Any, name: str = "q.parquet") -> None:
-        write(table, tmp_path / name)
-        sp.explain_parquet(fitted[0], tmp_path / name, tmp_path / "out", target=1)
-
-    good = lists(fitted[1][:3], range(3))
-    with pytest.raises(FileFormatError, match="no column 'id' with the name of each series; there are: f0, f1"):
-        explain(good.drop_columns(["id"]))
-    with pytest.raises(FeatureMismatchError, match="no column 'f3', a feature that the explainer was fitted on"):
-        explain(good.drop_columns(["f3"]))
-    with pytest.raises(FileFormatError, match=r"'f0' is of type string, expected a list of numbers per row"):
-        explain(good.set_column(1, "f0", pa.array(["a", "b", "c"])))
-    with pytest.raises(FileFormatError, match=r"Rows of single steps need a column 'time'"):
-        explain(long(fitted[1][:2], range(2)).drop_columns(["time"]))
-    with pytest.raises(DataError, match="holds no series at all"):
-        explain(good.slice(0, 0))
-    with pytest.raises(DataError, match=r"none of the first 3 series .* can be explained: it has 5 steps"):
-        explain(lists(fitted[1][:3, :5], range(3)))
-    (tmp_path / "bad.parquet").write_text("text")
-    with pytest.raises(FileFormatError, match=r"bad\.parquet cannot be read"):
-        sp.explain_parquet(fitted[0], tmp_path / "bad.parquet", tmp_path / "out", target=1)
-    with pytest.raises(DataNotFoundError, match="no file or folder"):
-        sp.explain_parquet(fitted[0], tmp_path / "none", tmp_path / "out", target=1)
-    with pytest.raises(DataNotFoundError, match="holds no file that ends in"):
-        sp.explain_parquet(fitted[0], place / "model", tmp_path / "out", target=1)
+    X, good = fitted[1], lists(fitted[1][:3], range(3))
+    file = tmp_path / "q.parquet"
+    for table, error, message in (
+        (good.drop_columns(["id"]), FileFormatError, "no column 'id' with the name of each series; there are: f0, f1"),
+        (good.drop_columns(["f3"]), FeatureMismatchError, "no column 'f3', a feature that the explainer was fitted on"),
+        (good.set_column(1, "f0", pa.array([*"abc"])), FileFormatError, "'f0' is of type string, expected a list of"),
+        (long(X[:2], range(2)).drop_columns(["time"]), FileFormatError, "Rows of single steps need a column 'time'"),
+        (good.slice(0, 0), DataError, "holds no series at all"),
+        (lists(X[:3, :5], range(3)), DataError, r"none of the first 3 series .* can be explained: it has 5 steps"),
+    ):
+        write(table, file)
+        with pytest.raises(error, match=message):
+            sp.explain_parquet(fitted[0], file, tmp_path / "out", target=1)
+    file.write_text("text")
+    for path, error, message in (
+        (file, FileFormatError, r"q\.parquet cannot be read"),
+        (tmp_path / "none", DataNotFoundError, "no file or folder"),
+        (place / "model", DataNotFoundError, "holds no file that ends in"),
+    ):
+        with pytest.raises(error, match=message):
+            sp.explain_parquet(fitted[0], path, tmp_path / "out", target=1)
 
 
 def test_other_names_of_columns(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
@@ -308,10 +294,9 @@ def test_other_names_of_columns(tmp_path: Path, fitted: tuple[Any, Any]) -> None
     write(table, tmp_path / "q.parquet")
     names = {"id_column": "patient", "time_column": "when"}
     assert sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "out", target=1, **names).answers == 2
+    names["time_column"] = "whn"
     with pytest.raises(FileFormatError, match=r"no column 'whn', given as time; .*Did you mean 'when'"):
-        sp.explain_parquet(
-            fitted[0], tmp_path / "q.parquet", tmp_path / "o", target=1, time_column="whn", id_column="patient"
-        )
+        sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "o", target=1, **names)
 
 
 def test_series_of_unequal_length_and_several_answers(tmp_path: Path) -> None:
@@ -423,8 +408,6 @@ def test_a_folder_of_others_is_refused(name: str, place: Path, source: Path, ans
     file.write_text("[]")
     (tmp_path / "out" / ".lock").write_text("theirs")
     before = snapshot(tmp_path)
-    with pytest.raises(
-        (StorageError, FileFormatError), match=r"is no answer of sparcets|is not of a folder of answers"
-    ):
+    with pytest.raises((StorageError, FileFormatError), match=r"is no answer of sparcets|is not of a folder of ans"):
         sp.explain_parquet(place / "model", source, tmp_path / "out", target=1)
     assert snapshot(tmp_path) == before

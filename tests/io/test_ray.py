@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.__main__ import main
 from sparcets.io import ray as engine_of_ray
 from sparcets.io.engines import make_engine
 from sparcets.methods.fit_folder import digests_of
@@ -142,10 +141,11 @@ def test_workers_have_the_folder_and_the_settings_of_the_driver(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARCETS_DATA", "data of ours")
     with make_engine("ray", address=nodes.address) as engine:
-        asked = ["__import__('os').getcwd()", "__import__('os').environ['SPARCETS_DATA']"]
-        assert dict(engine.map_unordered(eval, asked, workers=1)) == dict(
-            zip(asked, [str(tmp_path), "data of ours"], strict=True)
-        )
+        asked = {
+            "__import__('os').getcwd()": str(tmp_path),
+            "__import__('os').environ['SPARCETS_DATA']": "data of ours",
+        }
+        assert dict(engine.map_unordered(eval, asked, workers=1)) == asked
 
 
 def test_a_task_is_given_to_another_worker_if_its_own_died(
@@ -257,22 +257,3 @@ def test_a_benchmark_has_all_its_rows_after_a_kill(nodes: Nodes, tmp_path: Path)
     lines = [json.loads(line) for line in (tmp_path / "runs" / RESULTS).read_text().splitlines()]
     assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
     assert {line["workers"] for line in lines} == {2}
-
-
-def test_several_seeds_are_fitted_at_once(nodes: Nodes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    X, y = make_series(45, n_steps=10)
-    np.savez(tmp_path / "own.npz", X=X, y=y)
-    asked = ["--dataset", str(tmp_path / "own.npz"), "--method", "nearest", "--preset", "tiny", "--seed-count", "2"]
-    where = ["--engine", "ray", "--address", nodes.address]
-    assert main(["fit", *asked, *where, "--out", str(tmp_path / "far")]) == 0
-    said = capsys.readouterr()
-    assert sorted(line.split(": ")[0] for line in said.out.splitlines()) == [
-        str(tmp_path / "far" / name) for name in ("seed-0", "seed-1")
-    ]
-    assert said.err == ""
-    assert main(["fit", *asked[:-2], "--seed", "1", "--out", str(tmp_path / "near")]) == 0
-    near, far = (
-        {path.name: path.read_bytes() for path in (tmp_path / folder).rglob("*.safetensors")}
-        for folder in ("near", "far/seed-1")
-    )
-    assert near == far and len(near) >= 1

@@ -28,6 +28,8 @@ def test_arms_of_the_data_sets():
     assert found.joints == (("shoulder", "elbow", "wrist"), ("elbow", "wrist", "finger"))
     less = find_skeleton([name for name in ui_prmd.FEATURES if not name.startswith("shoulder")])
     assert (less.limbs, less.joints) == (found.limbs[1:], found.joints[1:])
+    lone = find_skeleton([*ui_prmd.FEATURES, "hip_x", "hip_y"])
+    assert lone.points == found.points, "a point without a neighbour is of no limb"
 
 
 @pytest.mark.parametrize(
