@@ -25,7 +25,7 @@ LAYERS = [
     ["sparcets.core", "sparcets.io.files", "sparcets.io.folders", "sparcets.io.locks"],
     ["sparcets.data", "sparcets.motion.simulator", "sparcets.motion.oracle", "sparcets.motion.catching"],
     ["sparcets.io.explanations", "sparcets.io.parquet", "sparcets.motion.limbs"],
-    ["sparcets.show", "sparcets.motion.stick_figure", "sparcets.motion.words"],
+    ["sparcets.show", "sparcets.motion.stick_figure"],
     ["sparcets.training"],
     ["sparcets.models"],
     ["sparcets.io"],  # engines

@@ -18,6 +18,8 @@ from sparcets.show.changes import without_padding
 from sparcets.show.phrases import count, further, listed, listed_up_to_max, place_of, unit_of, when_phrase
 
 MAX_MOVES = 2  # features of a group whose change is told in numbers
+MAX_CHANGES = 8  # of an answer of values as they are, that are told one by one
+MOST = 0.8  # of the whole change: what is told, if it is not more changes
 MAX_FREE = 2  # edits of a constraint that are told one by one
 MAX_BRIEF = 3  # edits that a short text names
 ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
@@ -45,10 +47,11 @@ def with_texts(answer: Explanation, edits: Sequence[Edit]) -> list[Edit]:
     return [replace(edit, text=_phrase(answer, edit)) for edit in edits]
 
 
-def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[str]]:
-    """Return what all edits of an answer follow, and a phrase for each.
+def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[str], str]:
+    """Return what all edits of an answer follow, a phrase for each, and a sentence on what has none.
 
-    What a constraint alters after them is one phrase, where it is much; what nobody could see is none.
+    Of values as they are, the largest changes have one. What a constraint alters after other edits is one phrase, where
+    it is much; what nobody could see is none.
 
     Parameters
     ----------
@@ -58,6 +61,9 @@ def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[
         Its edits, with texts.
     """
     told = [edit for edit in edits if edit.kind != FREE]
+    if not told:
+        largest, rest = _largest(answer, edits)
+        return "", [edit.text for edit in largest], rest
     follows = {(edit.row, edit.amount) for edit in told}
     one = len(follows) == 1 and told[0].kind == "follow"
     phrases = [_phrase(answer, edit, like=False) if one else edit.text for edit in told]
@@ -69,15 +75,32 @@ def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[
         when = when_phrase(min(e.start for e in free), max(e.end for e in free), answer.info.sampling_rate)
         names = list(dict.fromkeys(name for edit in free for name in edit.features))
         phrases.append(f"your constraints then alter {count(len(free), 'segment')} of {listed_up_to_max(names)} {when}")
-    return (_following(answer, told[0]) if one else ""), phrases
+    return (_following(answer, told[0]) if one else ""), phrases, ""
+
+
+def _largest(answer: Explanation, edits: Sequence[Edit]) -> tuple[list[Edit], str]:
+    """Return the edits that make up most of the change, the largest first, and a sentence on the others."""
+    size = np.abs(answer.delta[0]) / answer.info.scaler.scale  # (time, features)
+    weights = np.array([size[edit.start : edit.end, edit.columns[0]].sum() for edit in edits])
+    order = np.argsort(-weights, kind="stable")
+    n = min(MAX_CHANGES, 1 + int(np.searchsorted(weights[order].cumsum(), MOST * weights.sum())))
+    others = [edits[k] for k in order[n:]]
+    if not others:
+        return [edits[k] for k in order], ""
+    names = listed_up_to_max(list(dict.fromkeys(name for edit in others for name in edit.features)))
+    share = percent(float(weights[order[n:]].sum() / weights.sum()))
+    return [
+        edits[k] for k in order[:n]
+    ], f"And {count(len(others), 'other change')} ({share} of all change), in {names}."
 
 
 def brief_phrase(answer: Explanation, edits: Sequence[Edit]) -> str:
     """Return who changes and when, for a sentence."""
     told = [edit for edit in edits if edit.kind != FREE]
-    parts = [f"{_who(answer, edit)} {_when(answer, edit)}" for edit in told[:MAX_BRIEF]]
-    if len(told) > len(parts):
-        parts.append(count(len(told) - len(parts), "other edit"))
+    first = (told or _largest(answer, edits)[0])[:MAX_BRIEF]
+    parts = [f"{_who(answer, edit)} {_when(answer, edit)}" for edit in first]
+    if others := len(told or edits) - len(first):
+        parts.append(count(others, "other edit"))
     follows = {edit.row for edit in told}
     like = f", {_following(answer, told[0])}" if len(follows) == 1 and told[0].kind == "follow" else ""
     return f"{listed(parts)}{like}"
@@ -141,9 +164,6 @@ def _what(answer: Explanation, edit: Edit) -> str:
     if edit.kind == "smooth":
         width = 2 * int(edit.amount) + 1
         return f"averaged over {f'{seconds(width / rate)[0]} s' if rate else count(width, 'step')}"
-    if edit.kind == FREE:
-        feature = edit.columns[0]
-        return f"{amount(abs(edit.amount))}{unit_of(answer, feature)} {further(answer, feature, edit.amount > 0)}"
     return _moves(answer, edit)
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from sparcets.core.explanation import Explanation
 from sparcets.core.outcome import NumberPredictions
-from sparcets.core.words import amount, distinct, probability_below, seconds
+from sparcets.core.words import distinct, probability_below, seconds
 from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
 
 MAX_NAMES = 6  # features named in a list before the rest is counted
 
 
-def when_phrase(start: int, end: int, rate: float | None, *, throughout: bool = True) -> str:
+def when_phrase(start: int, end: int, rate: float | None) -> str:
     """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
 
     Parameters
@@ -23,34 +23,16 @@ def when_phrase(start: int, end: int, rate: float | None, *, throughout: bool = 
         The range.
     rate
         Steps per second, or None.
-    throughout
-        Whether it is true of all the time, or of several features for parts of it.
 
     Examples
     --------
     >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
     ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')
-    >>> when_phrase(2, 5, 4.0, throughout=False)
-    'at times between 0.50 and 1.25 s'
     """
     if rate:
         first, last = seconds(start / rate, end / rate)
-        return f"from {first} to {last} s" if throughout else f"at times between {first} and {last} s"
-    if not throughout:
-        return f"at times in steps {start} to {end - 1}"
+        return f"from {first} to {last} s"
     return f"in step {start}" if end - start == 1 else f"in steps {start} to {end - 1}"
-
-
-PEAK_RATIO = 1.5  # the largest change is mentioned if it exceeds the mean by this factor
-
-
-def at_most(peak: float, mean: float, unit: str) -> str:
-    """Return the largest change in brackets if it is much larger than the mean, else nothing.
-
-    >>> at_most(0.2, 0.1, " m"), at_most(0.12, 0.1, " m")
-    (' (at most 0.2 m)', '')
-    """
-    return f" (at most {amount(peak)}{unit})" if peak > PEAK_RATIO * mean else ""
 
 
 def unit_of(e: Explanation, feature: int) -> str:

@@ -3,39 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from sparcets.core.edits import FREE
 from sparcets.core.evidence import MAJORITY, VERDICTS
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import html_card
-from sparcets.core.words import amount, percent, seconds
-from sparcets.motion.words import Item, LimbMove, join_limbs, limb_phrase
-from sparcets.show.changes import Segment, find_changes, find_groups, only_answer, short_name
+from sparcets.core.words import percent, seconds
+from sparcets.motion.skeleton import coordinate_groups
+from sparcets.show.changes import only_answer
 from sparcets.show.edit_text import brief_phrase, edit_phrases
-from sparcets.show.phrases import (
-    Phrases,
-    advice_note,
-    at_most,
-    count,
-    further,
-    listed,
-    listed_up_to_max,
-    phrases_of,
-    place_of,
-    unit_of,
-    when_phrase,
-)
+from sparcets.show.phrases import Phrases, advice_note, listed, listed_up_to_max, phrases_of, when_phrase
 from sparcets.show.verdict import Conclusion, Measures, conclude, find_doubts, find_votes
 
-# In the long form, so many changes are described one by one, the features of the others are listed:
-USUAL_CHANGES, MAX_CHANGES = 5, 8  # more than usual only where they leave out too much
-MOST = 0.8  # of the whole change: what is described
-MIN_SHARE = 0.01  # of the whole change: less is not described by itself
-MAX_CHANGES_BRIEF = 2  # in the short form
 MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
 
 
@@ -45,7 +27,7 @@ class Narrative:
 
     conclusion: Conclusion  # the verdict, and what is doubted
     opening: str  # the model's prediction, and the target
-    changes: tuple[str, ...]  # what to raise or lower, when and by how much, largest first; they begin with a verb
+    changes: tuple[str, ...]  # who changes, when and by how much, what is needed most or is largest first
     rest: str  # the remaining changes
     unchanged: str  # features and times without a change
     trust: str  # probabilities of the model, and which other models and judges agree
@@ -87,34 +69,14 @@ def build_narrative(answer: Explanation, *, measures: Measures | None = None) ->
         opening = _not_found(answer, said)
         return Narrative(conclusion, opening, (), "", "", "", (), note, f"{label}: {opening}")
     edits = answer.edits(0)
-    if any(edit.kind != FREE for edit in edits):
-        following, phrases = edit_phrases(answer, edits)
-        return Narrative(
-            conclusion=conclusion,
-            opening=f"{said.opening.removesuffix(':')}{following and f', {following}'}:",
-            changes=tuple(phrases),
-            rest="",
-            unchanged=_unchanged(answer),
-            trust=_trust(answer, said, measures),
-            doubts=tuple(find_doubts(answer, measures or {})),
-            note=note,
-            brief=f"{label}: {said.brief}: {brief_phrase(answer, edits)}.",
-        )
-    changes = _largest_first(answer)
-    large = _number_of_large(changes)
-    long = tuple(_phrase(answer, change, peaks=True) for change in changes[:large])
-    short = [_phrase(answer, change, peaks=False) for change in changes[: min(large, MAX_CHANGES_BRIEF)]]
+    following, changes, rest = edit_phrases(answer, edits)
     doubts = tuple(find_doubts(answer, measures or {}))
-    n_more = len(changes) - len(short)
-    more = f"; and {count(n_more, 'other change')}" if n_more > 0 else ""
-    brief = f"{label}: {said.brief}: {'; '.join(short)}{more}."
-    if conclusion.doubts:
-        brief += f" Doubted: {'; '.join(conclusion.doubts)}."
+    brief = f"{label}: {said.brief}: {brief_phrase(answer, edits)}."
     return Narrative(
         conclusion=conclusion,
-        opening=said.opening,
-        changes=long,
-        rest=_rest(answer, changes, large),
+        opening=f"{said.opening.removesuffix(':')}{following and f', {following}'}:",
+        changes=tuple(changes),
+        rest=rest,
         unchanged=_unchanged(answer),
         trust=_trust(answer, said, measures),
         doubts=doubts,
@@ -133,93 +95,11 @@ def _not_found(answer: Explanation, said: Phrases) -> str:
     return f"{said.stands}{'' if answer.predictions.say_before() == target else f', not {target}'}: {reason}."
 
 
-def _largest_first(answer: Explanation) -> list[Item]:
-    """Return changes, those of one limb joined, the largest first."""
-    return sorted(join_limbs(answer, find_changes(answer)), key=lambda change: -change.weight)
-
-
-def _phrase(answer: Explanation, change: Item, *, peaks: bool) -> str:
-    """Return a phrase on a body point; or one that begins with a verb, or with a group's name."""
-    if isinstance(change, LimbMove):
-        return limb_phrase(answer, change)
-    when = when_phrase(change.start, change.end, answer.info.sampling_rate)
-    places = [place_of(answer, segment.feature) for segment in change.segments]
-    if (place := places[0]) and all(other and other.point == place.point for other in places):
-        moves = [_move_of(answer, segment, peaks=peaks) for segment in change.segments]
-        return f"{place.point} is {listed(moves)} {when}"
-    if change.group is None:
-        segment = change.segments[0]
-        name = answer.feature_names[segment.feature]
-        return f"{segment.direction} {_amount_of(answer, segment, name, peaks=peaks)} {when}"
-    phrases = []
-    for verb in dict.fromkeys(segment.direction for segment in change.segments):
-        parts = [
-            _amount_of(answer, s, short_name(answer.feature_names[s.feature], change.group), peaks=peaks)
-            for s in change.segments
-            if s.direction == verb
-        ]
-        phrases.append(f"{verb} {listed(parts)}")
-    return f"{change.group}: {listed(phrases)} {when}"
-
-
-def _move_of(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
-    """Return how far a coordinate of a body point moves: ``0.04 m further towards +x``."""
-    unit, place = unit_of(answer, segment.feature), place_of(answer, segment.feature)
-    assert place is not None
-    if segment.direction == "change":
-        down, up = (further(answer, segment.feature, rises) for rises in (False, True))
-        return f"now up to {amount(-segment.lowest)}{unit} {down}, now up to {amount(segment.highest)}{unit} {up}"
-    way = further(answer, segment.feature, segment.direction == "raise")
-    most = _most(answer, segment, peaks=peaks)
-    return f"{amount(segment.mean)}{unit}{most and f' on average{most}'} {way}"
-
-
-def _most(answer: Explanation, segment: Segment, *, peaks: bool) -> str:
-    """Return the largest change in brackets if it is much larger than the mean."""
-    return at_most(segment.peak, segment.mean, unit_of(answer, segment.feature)) if peaks else ""
-
-
-def _amount_of(answer: Explanation, segment: Segment, name: str, *, peaks: bool) -> str:
-    """Return by how much a feature changes, with the largest change if it is much larger than the mean."""
-    unit = unit_of(answer, segment.feature)
-    if segment.direction == "change":  # rises and falls would cancel in the mean
-        return f"{name} both ways (−{amount(-segment.lowest)} to +{amount(segment.highest)}{unit})"
-    return f"{name} by {amount(segment.mean)}{unit}{_most(answer, segment, peaks=peaks)}"
-
-
-def _number_of_large(changes: Sequence[Item]) -> int:
-    """Return how many of the changes, the largest first, are described one by one."""
-    whole, described = sum(change.weight for change in changes), 0.0
-    for n, change in enumerate(changes[:MAX_CHANGES]):
-        if change.weight < MIN_SHARE * whole or (n >= USUAL_CHANGES and described >= MOST * whole):
-            return n
-        described += change.weight
-    return min(len(changes), MAX_CHANGES)
-
-
-def _rest(answer: Explanation, changes: Sequence[Item], first: int) -> str:
-    """Return a sentence on the changes beyond the first few: their features and their share of the whole change."""
-    rest = changes[first:]
-    if not rest:
-        return ""
-    names = [name for change in rest for name in _names(answer, change)]
-    share = sum(change.weight for change in rest) / sum(change.weight for change in changes)
-    smaller = f"{count(len(rest), 'other change')} ({percent(share)} of all change)"
-    return f"And {smaller}, in {listed_up_to_max(list(dict.fromkeys(names)))}."
-
-
-def _names(answer: Explanation, change: Item) -> list[str]:
-    """Return whose change it is."""
-    if isinstance(change, LimbMove):
-        return [answer.feature_names[move.feature] for move in change.moves]
-    return [change.group or answer.feature_names[change.segments[0].feature]]
-
-
 def _unchanged(answer: Explanation) -> str:
     """Return sentences on the features and the times without a change."""
     changed = answer.changed[0]  # (time, features)
     constant = ~changed.any(0)
-    groups = find_groups(answer)
+    groups = _groups(answer)
     whole = {name: members for name, members in groups.items() if constant[members].all()}
     sentences = []
     for words, locked in (("Unchanged", False), ("Not allowed to change", True)):
@@ -231,6 +111,23 @@ def _unchanged(answer: Explanation) -> str:
             sentences.append(f"{words}: {listed_up_to_max([name for _, name in sorted(names)])}.")
     sentences += [*_frozen(answer), *_unchanged_margins(answer, changed.any(1))]
     return " ".join(sentences)
+
+
+def _groups(answer: Explanation) -> dict[str, list[int]]:
+    """Return the groups of features by name: those of the constraints, then coordinates of one object.
+
+    ``LeftWrist_x`` and ``LeftWrist_y`` are a group, and so are ``gravity.x``, ``gravity.y`` and ``gravity.z``.
+    """
+    groups: dict[str, list[int]] = {}
+    free = set(range(answer.info.n_features))
+    for constraints in (answer.constraints.get("explain", {}), answer.constraints.get("fit", {})):
+        for name, members in constraints.get("groups", {}).items():
+            indices = [answer.info.feature_index(member) for member in members]
+            if len(indices) > 1 and free.issuperset(indices):
+                groups[str(name)] = sorted(indices)
+                free.difference_update(indices)
+    named = coordinate_groups(answer.feature_names)
+    return groups | {name: m for name, m in named.items() if free.issuperset(m) and name not in groups}
 
 
 def _frozen(answer: Explanation) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from sparcets.core.errors import UnknownNameError
 from sparcets.data import ui_prmd
 from sparcets.motion import catching
-from sparcets.motion.skeleton import CATCHING_ARMS, body_part, coordinates, find_skeleton
+from sparcets.motion.skeleton import CATCHING_ARMS, body_part, coordinate_groups, coordinates, find_skeleton
 
 
 def test_arms_of_the_data_sets():
@@ -98,3 +98,8 @@ def test_parts_of_a_name(name, expected):
 def test_unknown_point():
     with pytest.raises(UnknownNameError, match=r"no point 'Elbow'\. Did you mean 'LeftElbow'"):
         coordinates("Elbow", ["LeftElbow_x", "LeftElbow_y"])
+
+
+def test_only_axes_make_a_group() -> None:
+    names = ["gravity.x", "gravity.y", "attitude.roll", "attitude.pitch", "body_1", "body_2", "_x", "_y", "alone_x"]
+    assert coordinate_groups(names) == {"gravity": [0, 1], "attitude": [2, 3]}

@@ -21,7 +21,7 @@ def test_the_long_form(answer: Make) -> None:
     assert text.splitlines() == [
         "? Doubtful: no other models were asked about it.",
         "The model says sick. For it to say well:",
-        "  - raise roll by 1.5 rad from 0.75 to 1.25 s",
+        "  - roll from 0.75 to 1.25 s: 1.5 rad higher",
         "Unchanged: pressure. Nothing changes before 0.75 s or after 1.25 s.",
         "10 % of the values that may change do. The model's probability of well goes from 0.10 to 0.88.",
     ]
@@ -29,74 +29,42 @@ def test_the_long_form(answer: Make) -> None:
 
 def test_the_short_form(answer: Make) -> None:
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
-    assert text == (
-        "? Doubtful: well instead of sick (probability 0.10 → 0.88): raise roll by 1.5 in steps 3 to 4. "
-        "Doubted: no other models were asked about it."
-    )
+    assert text == ("? Doubtful: well instead of sick (probability 0.10 → 0.88): roll in steps 3 to 4.")
 
 
-HAND = ("hand_x", "hand_y", "load")
 FLAT = ("elbow_x", "elbow_y", "wrist_x", "wrist_y")
 DEEP = ("elbow_x", "elbow_y", "elbow_z", "wrist_x", "wrist_y", "wrist_z")
-PEAKED = {(2, 0): 1.0, (3, 0): 1.0, (4, 0): 4.0}
 DOWN = {(t, 4): -1.0 - (t % 2) for t in range(3, 6)}
 
 
 @pytest.mark.parametrize(
     ("changes", "given", "phrase"),
     [
-        ({(9, 1): -0.25}, {}, "lower pressure by 0.25 in step 9"),
-        (PEAKED, {"units": ("rad", "")}, "raise roll by 2 rad (at most 4 rad) in steps 2 to 4"),
-        ({(2, 0): 3.0, (3, 0): -3.0}, {"units": ("m", "")}, "change roll both ways (−3 to +3 m) in steps 2 to 3"),
-        ({(t, f): 1.0 - 3.0 * f for t in range(3, 6) for f in (0, 1)}, {"names": HAND},
-         "hand: lower y by 2 and raise x by 1 in steps 3 to 5"),
-        ({(t, f): 1.0 + f for t in range(3, 6) for f in (0, 1)}, {"names": HAND},
-         "hand: raise y by 2 and x by 1 in steps 3 to 5"),
-        ({(3, 1): 1.0, (3, 2): 2.0},
-         {"names": HAND, "constraints": {"explain": {"groups": {"lift": ["hand_y", "load"]}}}},
-         "lift: raise load by 2 and hand_y by 1 in step 3"),
-        ({(t, f): 1.0 - 3 * (f == 3) for t in range(3, 6) for f in (2, 3)}, {"names": FLAT},
-         "wrist is 2 lower and 1 further towards +x in steps 3 to 5"),
-        (DOWN, {"names": DEEP}, "wrist is 1.7 further towards −y in steps 3 to 5"),
+        ({(9, 1): -0.25}, {}, "pressure in step 9: 0.25 lower"),
+        ({(2, 0): 1.0, (3, 0): 4.0}, {"units": ("rad", "")}, "roll in steps 2 to 3: 2.5 rad higher"),
+        ({(2, 0): 3.0, (3, 0): -3.0}, {"units": ("m", "")}, "roll in steps 2 to 3: both ways by up to 3 m"),
+        ({(t, 3): -2.0 for t in range(3, 6)}, {"names": FLAT}, "wrist_y in steps 3 to 5: 2 lower"),
+        (DOWN, {"names": DEEP}, "wrist_y in steps 3 to 5: 1.7 further towards −y"),
         ({(t, 4): (-1.0) ** t for t in range(3, 7)}, {"names": DEEP},
-         "wrist is now up to 1 further towards −y, now up to 1 further towards +y in steps 3 to 6"),
+         "wrist_y in steps 3 to 6: to and fro along y by up to 1"),
         (DOWN, {"names": tuple(name.replace("wrist", "gravity") for name in DEEP)},
-         "lower gravity_y by 1.7 in steps 3 to 5"),
+         "gravity_y in steps 3 to 5: 1.7 lower"),
     ],
-    ids=["one step", "peak", "both ways", "group", "one way", "own group", "height", "axis", "to and fro", "no body"],
+    ids=["one step", "mean", "both ways", "height", "axis", "to and fro", "no body"],
 )  # fmt: skip
 def test_a_change_in_words(answer: Make, changes: Any, given: Any, phrase: str) -> None:
     """Only heights of a body are raised; in space, no axis is known to be the height."""
     assert f"\n  - {phrase}\n" in narrate(answer(changes, **given))
 
 
-def test_a_peak_above_the_mean_is_in_the_long_form_only(answer: Make) -> None:
-    assert "raise roll by 2 in steps 2 to 4" in narrate(answer(PEAKED), short=True)
-
-
-def test_the_largest_change_in_standard_deviations_comes_first(answer: Make) -> None:
-    text = narrate(answer({(0, 0): 2.0, (5, 1): 7.0, (7, 0): -3.0}))
-    assert text.index("lower roll by 3 ") < text.index("raise roll by 2 ") < text.index("raise pressure by 7 ")
-
-
-def test_a_change_of_less_than_a_hundredth_is_not_described_by_itself(answer: Make) -> None:
-    e = answer({**{(t, 0): 3.0 for t in range(5)}, (8, 0): 0.1})
-    assert "And 1 other change (0.66 % of all change), in roll." in narrate(e)
-    assert "; and 1 other change." in narrate(e, short=True)
-
-
-def test_most_of_the_change_is_described_and_the_rest_is_listed(answer: Make) -> None:
-    seven = {(3 * t, 0): 1.0 + t / 10 for t in range(7)}
-    text = narrate(answer(seven, n_steps=20))
-    assert text.count("  - raise roll") == 6 and "And 1 other change (11 % of all change), in roll." in text
-    assert "step 0" not in text, "the smallest"
-    falling = narrate(answer({(3 * t, 0): 2.0**-t for t in range(7)}, n_steps=20))
-    assert falling.count("  - raise roll") == 5, "no more than usual where the rest is small"
-    many = narrate(answer({(6 * t, 0): 1.0 for t in range(20)}, n_steps=120))
-    assert many.count("  - raise roll") == 8 and "And 12 other changes" in many
-    assert "smaller" not in narrate(answer({(3 * t, 0): 1.0 + t for t in range(5)}, n_steps=20))
-    short = narrate(answer(seven, n_steps=20), short=True)
-    assert short.count("raise") == 2 and "; and 5 other changes. Doubted" in short
+def test_the_largest_changes_in_standard_deviations_come_first_and_the_rest_is_listed(answer: Make) -> None:
+    text = narrate(answer({(0, 0): 2.0, (5, 1): 3.0, (7, 0): -3.0}))
+    assert text.index("step 7: 3 lower") < text.index("step 0: 2 higher")
+    assert "pressure in" not in text, "0.75 standard deviations of 5.75; the others are most"
+    assert "And 1 other change (13 % of all change), in pressure." in text
+    many = answer({(6 * t, 0): 1.0 for t in range(20)}, n_steps=120)
+    assert narrate(many).count("  - roll") == 8 and "And 12 other changes" in narrate(many)
+    assert narrate(many, short=True).count("roll") == 3 and "other edits" in narrate(many, short=True)
 
 
 def test_unchanged_and_immutable_features(answer: Make) -> None:
