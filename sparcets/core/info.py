@@ -357,12 +357,18 @@ class SeriesInfo:
     @property
     def task(self) -> Task:
         """What models of these series do: ``"classification"`` or ``"regression"``."""
-        return "classification" if self.outcome is None else "regression"
+        return "regression" if self.outcome else "classification"
+
+    @property
+    def numbers(self) -> Outcome:
+        """What a regressor predicts; nothing else is asked for it."""
+        assert self.outcome is not None
+        return self.outcome
 
     @property
     def predicts(self) -> str:
         """What models of these series predict, in words."""
-        return f"classes {', '.join(self.class_names)}" if self.outcome is None else self.outcome.summary()
+        return self.outcome.summary() if self.outcome else f"classes {', '.join(self.class_names)}"
 
     def feature_index(self, feature: int | str) -> int:
         """Return the index of a feature of the series, given by index or name."""

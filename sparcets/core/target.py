@@ -1,4 +1,4 @@
-"""Targets of ``explain`` other than a class: any class but one, and for models that predict numbers, where to."""
+"""Targets of ``explain``: a class, any class but one, or where numbers have to lie; and the same bound to a fit."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, is_integer, is_number
-from sparcets.core.errors import ConfigError, TargetError, quoted
+from sparcets.core.arrays import FloatArray, IntArray, StrArray, is_integer, is_number
+from sparcets.core.errors import TargetError, quoted
+from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
 from sparcets.core.validation import as_array
 
@@ -219,33 +220,141 @@ def _written(*values: float) -> list[str]:
     return texts
 
 
-def excluded_class(target: Not, class_names: tuple[str, ...], *, own: int | None, owner: str) -> int:
-    """Return the index of the class that must not be reached.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BoundTarget:
+    """A target of ``explain``, bound to the classes, or to the numbers, of a fit.
 
-    Parameters
+    Attributes
     ----------
-    target
-        As given to ``explain``.
-    class_names
-        Names of the classes.
-    own
-        The only class that the explainer was fitted for, or None.
-    owner
-        Name of the explainer, for messages.
+    info
+        The series and classes, or numbers, of the fit.
+    index
+        The class of each query, or the index of its target among ``numbers``; of length 1 unless there is ``one_each``.
+        None for the runner-up class of each query.
+    one_each
+        Whether there is one per query.
+    given
+        Whether the user named a target.
+    excluded
+        If any class but one is asked for, the index of that one.
+    numbers
+        For a regressor, the different targets.
     """
-    if own is not None:
-        raise TargetError(
-            f"this {owner} was fitted for the target {quoted(class_names[own])} alone, so it cannot choose a class. "
-            "Fit one with target=None for every class."
-        )
-    return int(check_target(target.label, n_queries=1, class_names=class_names)[0])
+
+    info: SeriesInfo
+    index: IntArray | None = None
+    one_each: bool = False
+    given: bool = False
+    excluded: int | None = None
+    numbers: tuple[NumberTarget, ...] = ()
+
+    @classmethod
+    def bind(
+        cls, target: Any, info: SeriesInfo, *, own: int | None, owner: str, n_queries: int | None = None
+    ) -> BoundTarget:
+        """Bind what was given to ``explain``; raise if the model has no such targets.
+
+        Parameters
+        ----------
+        target, info
+            As the user passed it; and the fit.
+        own, owner
+            The only class that the explainer was fitted for, or None; and its name, for messages.
+        n_queries
+            Number of queries; None if it is not known yet.
+        """
+        if info.outcome:
+            numbers = _number_targets(target, info.outcome.names)
+            index = np.array([numbers.index(one) for one in (target if is_one_each(target) else [target])])
+            bound = cls(info=info, index=index, one_each=is_one_each(target), given=True, numbers=numbers)
+        elif isinstance(target, NumberTarget):
+            raise TargetError(
+                f"{quoted(target)} is a target for a model that predicts numbers, sp.wrap(model, task='regression'); "
+                f"this one predicts the classes {', '.join(info.class_names)}."
+            )
+        elif isinstance(target, Not) and own is None:
+            excluded = check_target(target.label, n_queries=1, class_names=info.class_names)
+            return cls(info=info, excluded=int(excluded[0]))
+        else:
+            bound = cls._of_class(target, info, own, owner)
+        if n_queries is not None and bound.one_each:
+            bound._check_number(n_queries, len(target))
+        return bound
+
+    @classmethod
+    def _of_class(cls, target: Any, info: SeriesInfo, own: int | None, owner: str) -> BoundTarget:
+        if target is None:
+            return cls(info=info, index=None if own is None else np.array([own]))
+        alone = "" if own is None else f"this {owner} was fitted for the target {quoted(info.class_names[own])} alone"
+        if isinstance(target, Not):
+            raise TargetError(f"{alone}, so it cannot choose a class. Fit one with target=None for every class.")
+        one_each = is_one_each(target)
+        index = check_target(target, n_queries=len(target) if one_each else 1, class_names=info.class_names)
+        if alone and (index != own).any():
+            raise TargetError(f"{alone}. Ask for that, or fit one with target=None for every class.")
+        return cls(info=info, index=index, one_each=one_each, given=True)
+
+    def of_queries(self, first: int, stop: int) -> IntArray | None:
+        """Return the ``index`` of some consecutive queries; None for the runner-up."""
+        if self.index is None:
+            return None
+        if not self.one_each:
+            return np.repeat(self.index, stop - first)
+        part = self.index[first:stop]
+        self._check_number(stop - first, len(part))
+        return part
+
+    def words(self, index: IntArray) -> StrArray:
+        """Return targets of a regressor in words."""
+        names, units = self.info.numbers.names, self.info.numbers.units
+        return np.array([one.describe(names, units) for one in self.numbers])[index]
+
+    def bounds(self, index: IntArray, before: FloatArray) -> FloatArray:
+        """Return the smallest and largest numbers that count for each query (batch, outputs, 2).
+
+        Parameters
+        ----------
+        index
+            Target of each query.
+        before
+            What the regressor predicts for them (batch, outputs).
+        """
+        bounds = np.empty((*before.shape, 2))
+        for k, target in enumerate(self.numbers):
+            bounds[index == k] = target.bounds(before[index == k], self.info.numbers.names)
+        return bounds
+
+    def _check_number(self, n_queries: int, n_targets: int) -> None:
+        if n_targets != n_queries:
+            what = "target" if self.numbers else "class"
+            raise TargetError(
+                f"target must be one {what}, or one per query: {n_queries} queries came with {n_targets} targets."
+            )
 
 
-def check_confidence(confidence: Any) -> float:
-    """Return the least probability that counts as reached."""
-    if not is_number(confidence) or not 0 < confidence < 1:
-        raise ConfigError(f"confidence must be a probability between 0 and 1, got {quoted(confidence)}.")
-    return float(confidence)
+def _number_targets(target: Any, names: Sequence[str]) -> tuple[NumberTarget, ...]:
+    """Return the different targets of a regressor whose outputs have these names, in the order of the queries."""
+    given = list(target) if is_one_each(target) else [target]
+    for one in given:
+        if not isinstance(one, NumberTarget):
+            raise TargetError(
+                "the model predicts numbers: the target must be sp.AtLeast(30), sp.AtMost(30), "
+                f"sp.Between(20, 30) or sp.Change(5), or one of these per query, got {quoted(one)}."
+            )
+        one.outputs(names)  # raises if there is no such output
+    if not given:
+        raise TargetError("target must be one target, or one per query, got none.")
+    return tuple(dict.fromkeys(given))
+
+
+def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
+    """Return the index of the class that the settings of a method name as the only target, or None."""
+    return None if target is None else int(check_target([target], n_queries=1, class_names=info.class_names)[0])
+
+
+def is_one_each(values: Any) -> bool:
+    """Return whether values are one per query."""
+    return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
 
 
 def name_or_index(text: str, names: Sequence[str]) -> str | int:
@@ -273,7 +382,7 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
         target = as_array(target, "target", "")
     if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
         target = target.item()
-    if isinstance(target, str) or not hasattr(target, "__len__"):
+    if not is_one_each(target):
         if is_integer(target) and str(target) in class_names:
             _check_unambiguous(int(target), class_names)
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)

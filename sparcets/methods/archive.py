@@ -160,8 +160,8 @@ def _with_seed(explainer: BaseExplainer[Any], seed: int | None) -> BaseExplainer
 
 def identity_of_question(explainer: BaseExplainer[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return all that determines the answers besides the queries, as plain values; what is wrong with it raises."""
-    call = explainer._call(n_steps=explainer._fitted().n_steps, **arguments)
-    index = call.target.of_queries(1)
+    call = explainer._call(n_steps=explainer._fitted().n_steps, n_queries=1, **arguments)
+    index = call.target.of_queries(0, 1)
     asked = "runner-up" if index is None else int(index[0])
     return {**explainer._question(call), "target": asked, "classifier": explainer.classifier.digest()}
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.arrays import FloatArray
 from sparcets.core.config import Config
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, quoted
@@ -34,24 +34,33 @@ from sparcets.core.registry import did_you_mean
 from sparcets.core.series import Series
 from sparcets.core.settings import MethodConfig
 from sparcets.core.side_inputs import SideInputs, one_side, side_apart
+from sparcets.core.target import BoundTarget, only_target
 from sparcets.data.dataset import Dataset
 from sparcets.io.files import as_path
-from sparcets.methods.compatibility import agree_on_labels, ask_again, check_against_labels, check_model, check_settings
-from sparcets.methods.folder import save_explainer
-from sparcets.methods.goal import (
-    BoundTarget,
-    best_of_classes,
+from sparcets.methods.compatibility import (
+    agree_on_labels,
+    ask_again,
+    check_against_labels,
+    check_model,
+    check_settings,
     in_numbers,
-    only_target,
-    other_classes,
-    outcome_of,
     regressor_of,
+)
+from sparcets.methods.folder import save_explainer
+from sparcets.methods.request import (
+    Answers,
+    CallOptions,
+    FitJob,
+    QueryBlock,
+    Request,
+    best_of_classes,
+    check_constraints,
+    other_classes,
     runner_up,
 )
-from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, Request, check_constraints
-from sparcets.methods.stream import Queries, QueryNames, answer_to_folder
+from sparcets.methods.stream import Queries, answer_to_folder, check_names
 from sparcets.models.base import Classifier, Regressor
-from sparcets.models.views import WITHIN
+from sparcets.models.views import WITHIN, Goal
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -325,12 +334,11 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
                 raise DataError(f"the data set {X.name!r} has no test series to explain. Pass series: explain(X).")
             side = one_side(side, None if info.side is None else X.side_test)
             X, lengths, ids, subjects = X.X_test, X.lengths_test, X.ids_test, X.subjects_test
-        names, model = QueryNames.checked(ids, subjects), self.classifier
-        queries = Queries(X, lengths, side, names, model=model, info=info, owner=owner, longer=out is None)
+        names = check_names(ids=ids, subjects=subjects)
+        queries = Queries(X, lengths, side, names, model=self.classifier, info=info, owner=owner, longer=out is None)
         self._check_lengths(queries.lengths, queries.n_steps)
         asked: dict[str, Any] = {"sparsity": sparsity, "edits": edits, "n": n, "curve": curve, "confidence": confidence}
-        call = self._call(target, queries.n_steps, constraints, **asked)
-        bound = call.target if queries.n is None else call.target.check(queries.n)
+        call = self._call(target, queries.n_steps, constraints, n_queries=queries.n, **asked)
 
         with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
 
@@ -339,10 +347,9 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
                 return answers if info.side is None else side_apart(answers)
 
             if out is not None:
-                identity = self._question(call)
-                return answer_to_folder(queries, bound, answer, out, identity=identity, n=call.n, bar=bar)
-            blocks = queries.blocks(bound, queries.n or self.config.batch_size)
-            whole = join([names.attach(answer(block)) for block in blocks])
+                return answer_to_folder(queries, call, answer, out, identity=self._question(call), bar=bar)
+            blocks = queries.blocks(call.target, queries.n or self.config.batch_size)
+            whole = join([queries.named(answer(block)) for block in blocks])
         return replace(whole, seconds=time.perf_counter() - started)
 
     @property
@@ -415,19 +422,22 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
     # The pipeline.
 
-    def _call(self, target: Any, n_steps: int, constraints: Any, **arguments: Any) -> CallOptions:
+    def _call(
+        self, target: Any, n_steps: int, constraints: Any, *, n_queries: int | None = None, **arguments: Any
+    ) -> CallOptions:
         """Return the arguments of ``explain`` for queries of ``n_steps`` steps, checked and bound to the fit."""
         info, owner, standing = self._fitted(), type(self).__name__, self._defaults
         if n_steps != info.n_steps:
             standing = CallOptions.standing(self.constraints_, replace(info, n_steps=n_steps), self.classifier)
         call = replace(standing, classifier=self.classifier).for_call(constraints, **arguments)
-        if info.outcome is not None and call.confidence is not None:
+        if info.outcome and call.confidence is not None:
             raise ConfigError("confidence is a probability of a class; a regressor has none. Narrow the target.")
         if call.edits is not None and not self.makes_edits:
             raise ConfigError(f"{owner} gives values, not edits: leave edits out, or use sp.Explainer.")
         if call.curve and not self.supports_curve:
             raise ConfigError(f"{owner} has no models of other kinds for a curve: use sp.Explainer.")
-        return replace(call, target=BoundTarget.bind(target, info, own=self._target, owner=owner))
+        bound = BoundTarget.bind(target, info, own=self._target, owner=owner, n_queries=n_queries)
+        return replace(call, target=bound)
 
     def _question(self, call: CallOptions) -> dict[str, Any]:
         """Return all that determines the answers besides queries and targets, as plain values."""
@@ -462,9 +472,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             proba = self.classifier.outputs_unchecked(batch.X, batch.lengths)
             with progress_bar("", None, show=False) as unseen:  # every class of a query would count
                 tried = [
-                    _of_queries(
-                        self._answer_classes(batch.select(rows, target), call, unseen), batch.first + rows, call.n
-                    )
+                    self._answer_classes(batch.select(rows, target), call, unseen)
                     for rows, target in other_classes(proba, call.target.excluded)
                 ]
             parts.append(best_of_classes(tried, call.n))
@@ -473,19 +481,20 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
     def _answer_numbers(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
         """Answer queries of a regressor: goal by goal, as queries of two classes."""
-        info, regressor, index = self._fitted(), regressor_of(self), block.target
+        regressor, index = regressor_of(self), block.target
         assert index is not None
-        before = regressor.outputs_unchecked(block.X, block.lengths)
-        if before.shape[1] != outcome_of(info).n_outputs:  # known of some wrapped models after a prediction only
-            regressor.check_compatible(info, f"this {type(self).__name__}")
-        bounds, goals = call.target.goals(index, before)
+        before = self._outputs(regressor, block, call.info.numbers.n_outputs)
+        bounds, words = call.target.bounds(index, before), call.target.words(index)
+        _, first, group = np.unique(
+            np.c_[index, bounds.reshape(len(bounds), -1)], axis=0, return_index=True, return_inverse=True
+        )
         parts = []
-        for rows, goal in goals:
-            part = block.select(rows, np.full(len(rows), WITHIN, dtype=np.int64))
-            parts.append(_of_queries(self._answer_classes(part, call.towards(goal), bar), block.first + rows, call.n))
+        for k, i in enumerate(first):
+            part = block.select(rows := np.flatnonzero(group.ravel() == k), np.full(len(rows), WITHIN))
+            goal = Goal(bounds[i], (str(words[i]), "another number"))
+            parts.append(self._answer_classes(part, call.towards(goal), bar))
         whole = join(parts)
         whole = whole[np.argsort(whole.query_index, kind="stable")]
-        words = call.target.words(index)
         return in_numbers(whole, regressor, call.info, words=words, before=before, bounds=bounds)
 
     def _answer_classes(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
@@ -501,73 +510,65 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _explain_block(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Iterator[Explanation]:
         """Answer a block of queries batch by batch."""
         for batch in block.batches(self._batch_size()):
-            began = time.perf_counter()
-            before = call.classifier.outputs_unchecked(batch.X, batch.lengths)
-            if before.shape[1] != call.info.n_classes:  # known of some wrapped models after a prediction only
-                call.classifier.check_compatible(call.info, f"this {type(self).__name__}")
+            before = self._outputs(call.classifier, batch, call.info.n_classes)
             request = call.request(batch.series, runner_up(before) if batch.target is None else batch.target)
-            answers = self._explain_batch(request, np.arange(batch.first, batch.first + len(batch)), before)
+            answers = self._explain_batch(request, before)
             bar.advance(len(batch))
-            yield replace(answers, constraints=call.constraints_given, seconds=time.perf_counter() - began)
+            index = np.repeat(batch.index, call.n)
+            yield replace(answers, query_index=index, constraints=call.constraints_given)
+
+    def _outputs(self, model: Classifier | Regressor, block: QueryBlock, n_outputs: int) -> FloatArray:
+        """Return what the model says of queries, which has to be as much as it said in the fit."""
+        outputs = model.outputs_unchecked(block.X, block.lengths)
+        if outputs.shape[1] != n_outputs:  # known of some wrapped models after a prediction only
+            model.check_compatible(self._fitted(), f"this {type(self).__name__}")
+        return outputs
 
     def _batch_size(self) -> int:  # queries explained at a time
         return self.config.batch_size
 
-    def _explain_batch(self, request: Request, query_index: IntArray, before: FloatArray) -> Explanation:
-        """Answer a batch of queries, predict the answers, and package both."""
-        n = request.n
+    def _explain_batch(self, request: Request, before: FloatArray) -> Explanation:
+        """Answer a batch of queries with these probabilities, predict the answers, and package both."""
+        n, reached = request.n, request.is_reached(before)
+        done, left = np.flatnonzero(reached), np.flatnonzero(~reached)
+        parts = [(done, Answers.unchanged(request.select(done), before[done]))]
+        if len(left):
+            asked = request.select(left)
+            divided = [(np.arange(len(asked)), asked)] if self.takes_padding else asked.by_length()
+            parts += [(left[rows], self._explain(part)) for rows, part in divided]
+        answers = Answers.join(request, parts)
         queries = request.series[np.repeat(np.arange(len(request)), n)]
-        counterfactual = queries.values.copy()
-        status = np.full(len(queries), "unchanged", dtype="<U9")
-        reason = np.full(len(queries), "", dtype=object)
-        before, targets = np.repeat(before, n, axis=0), np.repeat(request.target, n)
-        after = before.copy()
-        evidence, edits = Evidence.none(len(queries)), None
-        to_explain = np.flatnonzero(~request.is_reached(before[::n]))
-        if len(to_explain):
-            answers = self._ask(request.select(to_explain))
-            of_explained = (to_explain[:, None] * n + np.arange(n)).ravel()
-            counterfactual[of_explained] = answers.counterfactual
-            status[of_explained] = answers.status
-            reason[of_explained] = answers.reason
-            after[of_explained] = np.nan if answers.proba is None else answers.proba
-            evidence = answers.evidence(len(status), of_explained)
-            edits = answers.edits_of(len(status), of_explained)
+        targets, after = np.repeat(request.target, n), np.asarray(answers.proba)
+        status, reason = answers.status, answers.reason
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
-            made = queries.with_values(counterfactual)[missing]
+            made = queries.with_values(answers.counterfactual)[missing]
             after[missing] = request.classifier.outputs_unchecked(made.values, made.lengths)
-        valid = is_reached(after, targets, request.confidence)
         # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
+        valid = is_reached(after, targets, request.confidence)
         for i in np.flatnonzero(~valid & (status != "not_found")):
-            status[i], reason[i] = "not_found", request.why_rejected(i // n, counterfactual[i], after[i])
+            status[i], reason[i] = "not_found", request.why_rejected(i // n, answers.counterfactual[i], after[i])
         found = Explanation(
             query=queries.values,
-            counterfactual=counterfactual,
+            counterfactual=answers.counterfactual,
             target=targets,
             status=status,
             reason=reason.astype(str),
-            query_index=np.repeat(query_index, n),
-            proba_before=before,
+            query_index=np.repeat(np.arange(len(request)), n),
+            proba_before=np.repeat(before, n, axis=0),
             proba_after=after,
             info=request.info,
             mutable=request.constraints.mutable,
             frozen=request.constraints.frozen_if_any,
             lengths=queries.lengths,
-            evidence=evidence,
-            edit_lists=edits,
+            evidence=Evidence(families=answers.families, support=np.asarray(answers.support)),
+            edit_lists=answers.edit_lists,
             method=self.method,
             config=self._settings,
             seed=self.config.seed,
             confidence=request.confidence,
         )
         return ask_again(self.classifier, found) if request.goal is None else found  # numbers are asked for later
-
-    def _ask(self, request: Request) -> Answers:
-        """Return the method's answers; queries of several lengths are divided if it does not take padding."""
-        if self.takes_padding or not request.series.unequal:
-            return self._explain(request)
-        return Answers.join(request, [(rows, self._explain(part)) for rows, part in request.by_length()])
 
     def _fitted(self) -> SeriesInfo:
         if self.info_ is None:
@@ -592,8 +593,3 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             owner = type(self).__name__
             raise CapabilityError(f"{owner} does not support series of unequal length. Cut or resample them to one.")
         return True
-
-
-def _of_queries(answers: Explanation, rows: IntArray, n: int) -> Explanation:
-    """Return answers to some queries, whose indices are given, ``n`` each."""
-    return replace(answers, query_index=np.repeat(rows, n))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.core.config import check_config
 from sparcets.core.errors import (
     CapabilityError,
@@ -22,8 +22,8 @@ from sparcets.core.errors import (
     warn_user,
 )
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import MIN_LIKELY, ModelCheck
-from sparcets.core.outcome import Outcome
+from sparcets.core.info import MIN_LIKELY, ModelCheck, SeriesInfo
+from sparcets.core.outcome import Numbers, Outcome, is_within
 from sparcets.core.series import Series
 from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
@@ -460,3 +460,66 @@ def ask_again(model: Classifier, answers: Explanation) -> Explanation:
                 target = names[int(answers.target[row])]
                 reason[row] = f"the model's predict says {names[said]}, its predict_proba {target}"
     return replace(answers, proba_after=after, status=status, reason=reason.astype(str))
+
+
+def in_numbers(
+    answers: Explanation,
+    regressor: Regressor,
+    info: SeriesInfo,
+    *,
+    words: StrArray,
+    before: FloatArray,
+    bounds: FloatArray,
+) -> Explanation:
+    """Return answers about two classes, within a goal and beyond it, as answers about numbers.
+
+    Parameters
+    ----------
+    answers
+        The same number of answers to each query.
+    regressor, info
+        The explained model, and the names of its numbers.
+    words, before, bounds
+        Of each query, its target, its numbers (batch, outputs), and those that count (batch, outputs, 2).
+    """
+    n, outcome = len(answers) // len(before), info.numbers
+    numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))
+    moved = np.flatnonzero(answers.changed.any((1, 2)))
+    if len(moved):
+        some = answers[moved]
+        numbers.after[moved] = regressor.outputs_unchecked(some.counterfactual, some.lengths)
+    # The number itself decides: a model may give other last bits in another batch.
+    status, reason = answers.status.copy(), answers.reason.astype(object)
+    asked = np.flatnonzero(numbers.reached & regressor.may_contradict)
+    if len(asked):
+        again = predict_again(regressor, replace(answers, info=info), asked)
+        other = ~is_within(again, numbers.bounds[asked])
+        other &= (np.abs(again - numbers.after[asked]) > NOISE * outcome.scale).any(1)
+        for row, number in zip(asked[other], again[other], strict=True):
+            first, numbers.after[row] = outcome.say(numbers.after[row]), number
+            reason[row] = f"the model contradicts itself: asked twice about the same series, it predicts {first} once"
+    reached, found = numbers.reached, status != "not_found"
+    status[reached & ~found] = "refined"
+    reason[reached] = ""
+    status[~reached] = "not_found"
+    for i in np.flatnonzero(~reached):
+        why = str(reason[i]) or "the answer is not within the target"
+        reason[i] = f"{why}; the number reached {outcome.say(numbers.after[i], bounds=numbers.bounds[i])}"
+    none = np.zeros((len(answers), 0))
+    return replace(
+        answers,
+        info=info,
+        target=np.repeat(words, n),
+        status=status,
+        reason=reason.astype(str),
+        proba_before=none,
+        proba_after=none,
+        numbers=numbers,
+    )
+
+
+def regressor_of(explainer: BaseExplainer[Any]) -> Regressor:
+    """Return the model of an explainer of numbers."""
+    model: Any = explainer.classifier
+    assert isinstance(model, Regressor)
+    return model

@@ -17,7 +17,7 @@ from sparcets.core.series import Series
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again
-from sparcets.methods.goal import runner_up
+from sparcets.methods.request import runner_up
 
 if TYPE_CHECKING:
     from sparcets.core.constraints import Constraints

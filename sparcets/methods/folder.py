@@ -14,10 +14,10 @@ import torch
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import FileFormatError, SparcetsError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.target import only_target
 from sparcets.io.files import MALFORMED, as_path, naming
 from sparcets.io.folders import SavedModel
 from sparcets.methods import EXPLAINERS
-from sparcets.methods.goal import only_target
 from sparcets.models.base import Classifier, Regressor
 from sparcets.training.loop import history_from_plain, history_to_plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,17 @@ from sparcets.core.constraints import Constraints
 from sparcets.core.edits import EditLists
 from sparcets.core.enforcement import BoundConstraints, keep_largest
 from sparcets.core.errors import ConfigError, ConstraintError, quoted
-from sparcets.core.evidence import Evidence
+from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
 from sparcets.core.series import Series
-from sparcets.core.target import check_confidence
+from sparcets.core.target import BoundTarget
 from sparcets.core.words import share_from, unsure_words
-from sparcets.methods.goal import BoundTarget, outcome_of
 from sparcets.models.base import Classifier
 from sparcets.models.views import Goal, Within, at_length
 
 MOST_ANSWERS = 1_000_000  # to one query
+MOST_CLASSES = 4  # that are tried for a query if any class but one is asked for, the most probable ones
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -93,29 +93,22 @@ class FitJob(_Batch):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CallOptions:
-    """The arguments of one ``explain`` that hold for all of its queries, bound to the fit.
+class _Asked:
+    """What a call of ``explain`` asks of every query, bound to the fit.
 
     Attributes
     ----------
     classifier, info
         The explained model, and names, units and scale of the data. Of a regressor, the model is a classifier of two
         classes once there is a ``goal``.
-    constraints, constraints_given
-        All constraints in force, as arrays (``mutable`` features, ``editable`` entries (time, features), …); and as the
-        user gave them to ``fit`` and to ``explain``.
-    target
-        What is asked for.
-    sparsity
-        Largest share that changes of the entries that may change, or None.
+    constraints
+        All constraints in force, as arrays (``mutable`` features, ``editable`` entries (time, features), …).
     n
         Number of different answers per query.
-    curve
-        Whether to measure how few changes are enough.
     confidence
-        The least probability that counts as reached, or None.
+        The least probability of the target that counts as reached, or None.
     goal
-        For a regressor, the numbers that the queries at hand have to reach; else None.
+        For a regressor, the numbers that count: the classifier is a view of it, whose class 0 is within them.
     edits
         Largest number of edits of an answer, or None.
     """
@@ -123,20 +116,38 @@ class CallOptions:
     classifier: Classifier
     info: SeriesInfo
     constraints: BoundConstraints
-    constraints_given: Mapping[str, Any]
-    target: BoundTarget
-    sparsity: float | None = None
     n: int = 1
-    curve: bool = False
     confidence: float | None = None
     goal: Goal | None = None
     edits: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CallOptions(_Asked):
+    """The arguments of one ``explain`` that hold for all of its queries.
+
+    Attributes
+    ----------
+    constraints_given
+        The constraints as the user gave them to ``fit`` and to ``explain``.
+    target
+        What is asked for.
+    sparsity
+        Largest share that changes of the entries that may change, or None.
+    curve
+        Whether to measure how few changes are enough.
+    """
+
+    constraints_given: Mapping[str, Any]
+    target: BoundTarget
+    sparsity: float | None = None
+    curve: bool = False
 
     @classmethod
     def standing(cls, constraints: Constraints, info: SeriesInfo, classifier: Classifier) -> CallOptions:
         """Return the options of a call without arguments: only the constraints given to ``fit`` hold."""
         as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
-        bound, target = constraints.bind(info), BoundTarget(asked=None, info=info, owner="")
+        bound, target = constraints.bind(info), BoundTarget(info=info)
         return cls(classifier=classifier, info=info, constraints=bound, constraints_given=as_given, target=target)
 
     def for_call(
@@ -156,6 +167,8 @@ class CallOptions:
             raise ConfigError(f"edits must be a whole number >= 1, got {quoted(edits)}.")
         if sparsity is not None and not (is_number(sparsity) and 0 < sparsity <= 1):
             raise ConfigError(f"sparsity must be a share in (0, 1], got {quoted(sparsity)}.")
+        if confidence is not None and not (is_number(confidence) and 0 < confidence < 1):
+            raise ConfigError(f"confidence must be a probability between 0 and 1, got {quoted(confidence)}.")
         if not isinstance(curve, (bool, np.bool_)):
             raise ConfigError(f"curve must be True or False, got {quoted(curve)}.")
         bound, as_given = self.constraints, self.constraints_given
@@ -175,29 +188,19 @@ class CallOptions:
             n=int(n),
             curve=bool(curve),
             edits=None if edits is None else int(edits),
-            confidence=None if confidence is None else check_confidence(confidence),
+            confidence=None if confidence is None else float(confidence),
         )
 
     def towards(self, goal: Goal) -> CallOptions:
         """Return the options for queries of a regressor that have to reach a goal."""
         model: Any = self.classifier
-        classifier = Within(model, goal, outcome_of(self.info).scale)
+        classifier = Within(model, goal, self.info.numbers.scale)
         return replace(self, goal=goal, classifier=classifier, info=replace(self.info, class_names=goal.names))
 
     def request(self, series: Series, target: IntArray) -> Request:
         """Return the request of a batch of queries with these options."""
-        request = Request(
-            series=series,
-            target=target,
-            classifier=self.classifier,
-            constraints=self.constraints,
-            at_most=None,
-            n=self.n,
-            info=self.info,
-            confidence=self.confidence,
-            goal=self.goal,
-            edits=self.edits,
-        )
+        asked = {field.name: getattr(self, field.name) for field in fields(_Asked)}
+        request = Request(series=series, target=target, **asked)
         if self.sparsity is None:
             return request
         # Rounded down with a tolerance: 0.1 of 30 entries are 3, though the product may be 2.99….
@@ -207,64 +210,43 @@ class CallOptions:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class QueryBlock(_Batch):
-    """Consecutive queries of one ``explain``.
+    """Some queries of one ``explain``.
 
     Attributes
     ----------
     series, target
-        Checked series, and target classes (batch,), None for the runner-up.
-    number, first
-        Index of the block among all blocks, and of its first query among all queries.
+        Checked series, and target classes (batch,), None for the runner-up. Of a regressor, indices of targets.
+    index
+        Of each query, its index among all queries (batch,).
     """
 
     target: IntArray | None
-    number: int = 0
-    first: int = 0
+    index: IntArray
 
     def select(self, rows: slice | IntArray, target: IntArray | None = None) -> QueryBlock:
         """Return the block of some of the queries, with another target each if it is given."""
         own = None if self.target is None else self.target[rows]
-        return replace(self, series=self.series[rows], target=own if target is None else target)
+        return QueryBlock(series=self.series[rows], target=own if target is None else target, index=self.index[rows])
 
     def batches(self, size: int) -> Iterator[QueryBlock]:
         """Yield the block in parts of at most ``size`` queries."""
-        for start in range(0, len(self), size):
-            yield replace(self.select(slice(start, start + size)), first=self.first + start)
+        return (self.select(slice(start, start + size)) for start in range(0, len(self), size))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Request(_Batch):
+class Request(_Batch, _Asked):
     """A batch of queries that are not in their target class yet, with all that limits the answers.
 
     Attributes
     ----------
-    series, target
-        Queries in the data's own units, and the target class of each.
-    classifier, info
-        The explained model, and names, units and scale of the data.
-    constraints
-        What may change, and how.
+    target
+        The target class of each query.
     at_most
         Largest number of entries of each query that may change, or None.
-    n
-        Number of different answers per query.
-    confidence
-        The least probability of the target that counts as reached, or None.
-    goal
-        For a regressor, the numbers that count: the classifier is a view of it, whose class 0 is within them.
-    edits
-        Largest number of edits of an answer, or None.
     """
 
     target: IntArray
-    classifier: Classifier
-    info: SeriesInfo
-    constraints: BoundConstraints
     at_most: IntArray | None = None
-    n: int = 1
-    confidence: float | None = None
-    goal: Goal | None = None
-    edits: int | None = None
 
     def n_free(self) -> IntArray:
         """Return the number of entries of each query that may change, of which ``sparsity`` is a share."""
@@ -415,31 +397,48 @@ class Answers:
         )
 
     @classmethod
+    def unchanged(cls, request: Request, proba: FloatArray) -> Answers:
+        """Return the queries themselves, which are in their targets by their probabilities (batch, classes)."""
+        n = len(request) * request.n
+        return cls(
+            counterfactual=np.repeat(request.X, request.n, axis=0),
+            status=np.full(n, "unchanged"),
+            reason=np.full(n, ""),
+            proba=np.repeat(proba, request.n, axis=0),
+        )
+
+    @classmethod
     def join(cls, request: Request, parts: Sequence[tuple[IntArray, Answers]]) -> Answers:
-        """Return the answers to a request from those to its queries of each length, given with their rows."""
-        n, rows = request.n, [rows for rows, _ in parts]
-        places = [(of_part[:, None] * n + np.arange(n)).ravel() for of_part in rows]
+        """Return the answers to a request from those to its parts, given with the rows of their queries.
+
+        The series of a part may be shorter; what one part knows and another does not is NaN there.
+        """
+        n, made = request.n, [part for _, part in parts]
+        places = [(rows[:, None] * n + np.arange(n)).ravel() for rows, _ in parts]
         order = np.argsort(np.concatenate(places))
         counterfactual = np.repeat(request.X, n, axis=0)
-        for place, (_, part) in zip(places, parts, strict=True):
+        for place, part in zip(places, made, strict=True):
             counterfactual[place, : part.counterfactual.shape[1]] = part.counterfactual
+        families = next((part.families for part in made if part.families), ())
 
-        def joined(name: str) -> Any:
-            arrays = [getattr(part, name) for _, part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays)[order]
+        def table(name: str, n_columns: int) -> FloatArray:
+            known = [(len(part.status), getattr(part, name)) for part in made]
+            tables = [np.full((k, n_columns), np.nan) if values is None else values for k, values in known]
+            return np.asarray(np.concatenate(tables)[order])
 
-        by_name = {name: joined(name) for name in ("status", "reason", "proba", "support")}
-        lists = [part.edit_lists for _, part in parts if part.edit_lists is not None]
-        by_name["edit_lists"] = EditLists.join(lists)[order] if lists else None
-        return cls(counterfactual=counterfactual, families=parts[0][1].families, **by_name)
-
-    def evidence(self, n_answers: int, rows: IntArray) -> Evidence:
-        """Return what families have said of these answers, which are the given rows of all; NaN in the others."""
-        if self.support is None:
-            return Evidence.none(n_answers)
-        support = np.full((n_answers, len(self.families)), np.nan)
-        support[rows] = self.support
-        return Evidence(families=self.families, support=support)
+        lists = None
+        if any(part.edit_lists is not None for part in made):
+            whole = [EditLists(((),) * len(p.status)) if p.edit_lists is None else p.edit_lists for p in made]
+            lists = EditLists.join(whole)[order]
+        return cls(
+            counterfactual=counterfactual,
+            status=np.concatenate([part.status for part in made])[order].astype("<U9"),
+            reason=np.concatenate([part.reason for part in made])[order].astype(object),
+            proba=table("proba", request.info.n_classes),
+            families=families,
+            support=table("support", len(families)),
+            edit_lists=lists,
+        )
 
     def without_courses(self) -> Answers:
         """Return the answers without the values of the training series that their edits follow."""
@@ -451,12 +450,48 @@ class Answers:
         )
         return replace(self, edit_lists=EditLists(lists))
 
-    def edits_of(self, n_answers: int, rows: IntArray) -> EditLists | None:
-        """Return the edits of these answers, which are the given rows of all; the others have none."""
-        if self.edit_lists is None:
-            return None
-        of_row = dict(zip(rows.tolist(), self.edit_lists.lists, strict=True))
-        return EditLists(tuple(of_row.get(i, ()) for i in range(n_answers)))
+
+def runner_up(proba: FloatArray) -> IntArray:
+    """Return the second most probable class of each query: a stable sort, so that it is never the prediction itself.
+
+    >>> runner_up(np.array([[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]]))
+    array([1, 1])
+    """
+    return np.asarray(np.argsort(-proba, axis=1, kind="stable")[:, 1], dtype=np.int64)
+
+
+def other_classes(proba: FloatArray, excluded: int) -> Iterator[tuple[IntArray, IntArray]]:
+    """Yield queries, by index, and classes to try for them, the most probable ones first.
+
+    >>> [(rows.tolist(), classes.tolist()) for rows, classes in other_classes(np.array([[0.7, 0.1, 0.2]]), 0)]
+    [([0], [2]), ([0], [1])]
+    """
+    predicted = proba.argmax(1)
+    others = np.where(np.arange(proba.shape[1]) == excluded, -np.inf, proba)
+    ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(MOST_CLASSES, proba.shape[1] - 1)]
+    ranked[predicted != excluded] = predicted[predicted != excluded, None]  # they are in another class as they are
+    for rank in range(ranked.shape[1]):
+        rows = np.arange(len(proba)) if rank == 0 else np.flatnonzero(predicted == excluded)
+        if len(rows):
+            yield rows, ranked[rows, rank]
+
+
+def best_of_classes(parts: Sequence[Explanation], n: int) -> Explanation:
+    """Return the best ``n`` answers of each query: believed ones first, then valid ones, then those that change less.
+
+    Parameters
+    ----------
+    parts
+        For several classes, ``n`` answers to each of some queries.
+    n
+        Number of answers.
+    """
+    tried = join(list(parts))
+    query = tried.query_index.reshape(-1, n)[:, 0]  # of each n answers
+    rank_by = np.stack([tried.believed, tried.valid, -tried.share_changed]).reshape(3, -1, n).mean(2)
+    order = np.lexsort((*-rank_by[::-1], query))
+    best = order[np.unique(query[order], return_index=True)[1]]
+    return tried[(best[:, None] * n + np.arange(n)).ravel()]
 
 
 def check_constraints(constraints: Any) -> Constraints:

@@ -5,72 +5,35 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import DataError, ShapeError, StorageError, TargetError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import Bar
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import check_no_side
+from sparcets.core.target import BoundTarget, is_one_each
 from sparcets.core.validation import as_array, check_ids, check_lengths, check_padded
 from sparcets.io.explanations import ExplanationFolder, ShardWriter, queries_per_shard, writing_answers
-from sparcets.methods.goal import BoundTarget, is_one_each
-from sparcets.methods.request import QueryBlock
+from sparcets.methods.request import CallOptions, QueryBlock
 from sparcets.models.base import Model
 
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
 
-@dataclass(frozen=True, eq=False)
-class QueryNames:
-    """Names given to ``explain``.
-
-    Attributes
-    ----------
-    ids, subjects
-        One per query, whole numbers or text; None where not given.
-    """
-
-    ids: np.ndarray[Any, Any] | None
-    subjects: np.ndarray[Any, Any] | None
-
-    @classmethod
-    def checked(cls, ids: Any, subjects: Any) -> QueryNames:
-        """Check what was given to ``explain``."""
-        return cls(_as_names("ids", ids), _as_names("subjects", subjects))
-
-    def check_number(self, n_queries: int) -> None:
-        """Raise unless there is one per query."""
-        for what, names in (("ids", self.ids), ("subjects", self.subjects)):
-            if names is not None and len(names) != n_queries:
-                raise ShapeError(f"{what} must be {n_queries}, one per query, got {len(names)}.")
-
-    def attach(self, answers: Explanation) -> Explanation:
-        """Return answers with the names of their queries."""
-        if self.ids is None and self.subjects is None:
-            return answers
-        rows = answers.query_index
-        least = min(len(names) for names in (self.ids, self.subjects) if names is not None)
-        if len(rows) and rows.max() >= least:  # of an iterator, the number of queries is known at its end only
-            raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
-        ids = None if self.ids is None else self.ids[rows]
-        return replace(answers, ids=ids, subjects=None if self.subjects is None else self.subjects[rows])
-
-    def agree(self, answers: Explanation) -> bool:
-        """Return whether answers have these names already."""
-        now = self.attach(answers)
-        pairs = ((answers.ids, now.ids), (answers.subjects, now.subjects))
-        return all(b is None or (a is not None and np.array_equal(a, b)) for a, b in pairs)
-
-
-def _as_names(what: str, values: Any) -> np.ndarray[Any, Any] | None:
-    names = check_ids(values, what=what, each="query")
-    return names if names is None or names.dtype.kind in "iuU" else names.astype(str)  # both are saved without pickle
+def check_names(**given: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the names given to ``explain`` by what they are, ``ids`` or ``subjects``: whole numbers or text."""
+    checked = {what: check_ids(values, what=what, each="query") for what, values in given.items()}
+    # Both kinds are saved without pickle.
+    return {
+        what: names if names.dtype.kind in "iuU" else names.astype(str)
+        for what, names in checked.items()
+        if names is not None
+    }
 
 
 class Queries:
@@ -84,7 +47,7 @@ class Queries:
     lengths, side
         True lengths of padded queries, and side inputs of all of them, as the user passed them.
     names
-        Ids and subjects of the queries.
+        Ids and subjects of the queries, where they are given; see :func:`check_names`.
     model, info, owner
         The explained model, the series of the fit, and the name of the explainer, for messages.
     longer
@@ -103,7 +66,7 @@ class Queries:
         X: Any,
         lengths: Any,
         side: Any,
-        names: QueryNames,
+        names: Mapping[str, np.ndarray[Any, Any]],
         *,
         model: Model,
         info: SeriesInfo,
@@ -124,7 +87,7 @@ class Queries:
                 self._check(X, lengths, 0)  # raises the right error
             self.n, self.lengths = len(X), check_lengths(lengths, X)
         if self.n is not None:
-            names.check_number(self.n)
+            self._check_names(self.n)
         self.known_side = info.side
         self.side = None
         if info.side is not None:
@@ -135,7 +98,7 @@ class Queries:
     def blocks(self, target: BoundTarget, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries with their targets; the last may hold fewer."""
         first = 0
-        for number, series in enumerate(self._parts(size)):
+        for series in self._parts(size):
             stop = first + len(series)
             self.model.check_gaps(series.values, series.lengths, first=first)
             if self.known_side is not None and self.side is not None:
@@ -143,15 +106,29 @@ class Queries:
                     raise ShapeError(f"X gave more queries than side has rows ({len(self.side)}); pass one per query.")
                 X = self.known_side.attach(series.values, self.side[first:stop], series.lengths)
                 series = series.with_values(X)
-            yield QueryBlock(series=series, target=target.of_block(first, stop), number=number, first=first)
+            yield QueryBlock(series=series, target=target.of_queries(first, stop), index=np.arange(first, stop))
             first = stop
         if not first:
             raise ShapeError("X gave no series at all. Was the iterator used up before?")
-        for name, values in (("target", target.asked), ("lengths", self.lengths), ("side", self.side)):
+        targets = target.index if target.one_each else None
+        for name, values in (("target", targets), ("lengths", self.lengths), ("side", self.side)):
             if values is not None and is_one_each(values) and len(values) != first:
                 kind = TargetError if name == "target" else ShapeError
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
-        self.names.check_number(first)
+        self._check_names(first)
+
+    def named(self, answers: Explanation) -> Explanation:
+        """Return answers with the names of their queries."""
+        rows, least = answers.query_index, min(map(len, self.names.values()), default=None)
+        if least is not None and len(rows) and rows.max() >= least:  # an iterator shows its number at its end only
+            raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
+        known: dict[str, Any] = {what: names[rows] for what, names in self.names.items()}
+        return replace(answers, **known)
+
+    def _check_names(self, n_queries: int) -> None:
+        for what, names in self.names.items():
+            if len(names) != n_queries:
+                raise ShapeError(f"{what} must be {n_queries}, one per query, got {len(names)}.")
 
     def _check(self, X: Any, lengths: Any, first: int, *, longer: bool = False) -> Series:
         gaps = self.model.takes_gaps
@@ -226,19 +203,18 @@ def release_pages(X: Any) -> None:
 
 def answer_to_folder(
     queries: Queries,
-    target: BoundTarget,
+    call: CallOptions,
     answer: Callable[[QueryBlock], Explanation],
     out: str | os.PathLike[str],
     *,
     identity: Mapping[str, Any],
-    n: int,
     bar: Bar,
 ) -> ExplanationFolder:
     """Answer queries block by block, each block a shard of a folder; shards that are finished already are kept.
 
     Parameters
     ----------
-    queries, target
+    queries, call
         What is answered.
     answer
         Answers a block.
@@ -246,30 +222,29 @@ def answer_to_folder(
         The folder. One that another process is writing raises BusyError.
     identity
         All that determines the answers besides queries and targets, as plain values.
-    n
-        Number of answers per query.
     bar
         Is advanced by the queries whose answers are there already.
     """
+    target, known, n_shards = call.target, queries.known_side, 0
     with writing_answers(out) as folder:
-        writer = ShardWriter(folder, {**identity, "target": "runner-up" if target.asked is None else "given"})
+        writer = ShardWriter(folder, {**identity, "target": "given" if target.given else "runner-up"})
         finished = writer.first_readable()
         if finished is not None:
             _check_same_model(queries.model, finished)
-        n_shards, known = 0, queries.known_side
         n_features = queries.info.n_features + (0 if known is None else known.n_columns)
-        for block in queries.blocks(target, queries_per_shard(queries.n_steps, n_features, n)):
+        for block in queries.blocks(target, queries_per_shard(queries.n_steps, n_features, call.n)):
             asked = block.target if block.target is None or not target.numbers else target.words(block.target)
             X, side = block.X, None
             if known is not None:
                 X, parts = known.split(X)
                 side = known.typed(parts)
-            finished = writer.finished_shard(block.number, Series(X, block.lengths), asked, side)
+            finished = writer.finished_shard(n_shards, Series(X, block.lengths), asked, side)
             if finished is None:
                 writer.begin()
-                writer.write(block.number, queries.names.attach(answer(block)))
+                writer.write(n_shards, queries.named(answer(block)))
             else:
-                if not queries.names.agree(finished):
+                now = queries.named(finished)
+                if not all(np.array_equal(getattr(now, what), getattr(finished, what)) for what in queries.names):
                     writer.refuse("to queries of other ids or subjects")
                 bar.advance(len(block))
             n_shards += 1
@@ -277,14 +252,13 @@ def answer_to_folder(
 
 
 def _check_same_model(model: Model, finished: Explanation) -> None:
-    some, outcome, known = finished[:COMPARED], finished.info.outcome, model.side
+    some, known = finished[:COMPARED], model.side
     if (known is None) != (some.side is None):
         raise StorageError("the answers in out= were made with other side inputs. Choose another folder.")
     series = some.query if known is None else known.attach(some.query, known.table(some.side, len(some)), some.lengths)
     now = model.outputs_unchecked(series, some.lengths)
-    before, unit = some.proba_before, cast("FloatArray", np.ones(1))
-    if outcome is not None and some.numbers is not None:
-        before, unit = some.numbers.before, outcome.scale
+    before = some.numbers.before if some.numbers else some.proba_before
+    unit = some.info.outcome.scale if some.info.outcome else np.ones(1)
     if now.shape != before.shape or (np.abs(now - before) / unit).max() > 1e-3:
         raise StorageError(
             f"the answers in out= were made for another classifier than {model.name}, or it has changed since. Choose "

@@ -24,9 +24,8 @@ from sparcets.core.series import Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import FEW_VALID, GanTraining, build_checkpoint, fit_with_restart, training_identity
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.compatibility import ask_again
+from sparcets.methods.compatibility import ask_again, regressor_of
 from sparcets.methods.evidence import PlausibilityReference
-from sparcets.methods.goal import regressor_of
 from sparcets.methods.own.ensemble import Ensemble, train_ensemble, weaker_than_families
 from sparcets.methods.own.generator import MIN_BATCHES, Critic, GatedGenerator, configured_sizes
 from sparcets.methods.own.gpu import can_use_gpu_path, explain_in_one_pass, fill_in

@@ -63,7 +63,7 @@ def explain_in_one_pass(
         target=target,
         status=np.where(unchanged, "unchanged", np.where(valid, "generated", "not_found")),
         reason=np.full(len(X), "", dtype="<U1"),
-        query_index=np.arange(block.first, block.first + len(X)),
+        query_index=block.index,
         proba_before=before,
         proba_after=after,
         info=info,
