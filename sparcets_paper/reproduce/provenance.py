@@ -28,7 +28,7 @@ DECIDING = {
     "sparcets/core": "enforcement info seeding settings",
     "sparcets/data": "motionsense moving_box splits",
     "sparcets/evaluation": "evaluate families judges measures outliers saliency scores truth",
-    "sparcets/methods": "adversarial base goal ics request",
+    "sparcets/methods": "adversarial base ics request",
     "sparcets/models": "network",
     "sparcets/motion": "catching limbs oracle simulator skeleton",
     "sparcets/training": "architectures cuda device fused_lstm generator loop losses networks projection steps",
