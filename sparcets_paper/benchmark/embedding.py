@@ -40,7 +40,7 @@ def embed(
     queries, targets
         Real series (batch, time, features).
     counterfactuals
-        Series (batch, time, features) by method.
+        Series (batch, time, features) by method; without any, the map is that of the originals alone.
     seed
         Seed of the map and of the subsampling.
     at_most
@@ -62,9 +62,9 @@ def embed(
     real = [_subsample(array, seed, at_most) for array in (queries, targets)]
     made = {method: _subsample(array, seed, at_most) for method, array in counterfactuals.items()}
     for name, array in {"queries": real[0], "targets": real[1], **made}.items():
-        if array.ndim != 3 or array.shape[1:] != real[0].shape[1:] or len(array) == 0:
+        if array.ndim != 3 or array.shape[1:] != real[0].shape[1:] or (name not in made and not len(array)):
             raise ShapeError(
-                f"{name} must be (batch, time, features) with at least one series, of the same size, got "
+                f"{name} must be (batch, time, features), queries and targets at least one series of one size, got "
                 f"shape {array.shape} beside queries of {real[0].shape}. For a single series pass x[None]."
             )
     values = np.concatenate(real)
@@ -76,23 +76,6 @@ def embed(
         positions = _tsne(np.concatenate(parts).reshape(sum(map(len, parts)), -1), seed)
         maps[method] = Points(*np.split(positions, np.cumsum([len(part) for part in parts])[:-1]))
     return maps
-
-
-def embed_originals(queries: Any, targets: Any, seed: int = 0, *, at_most: int = 200) -> Points:
-    """Embed queries and real series of the target class alone, with the same settings as :func:`embed`.
-
-    Examples
-    --------
-    >>> x = np.random.default_rng(0).normal(size=(8, 5, 2))
-    >>> [part.shape for part in embed_originals(x, x + 9)]
-    [(8, 2), (8, 2), (0, 2)]
-    """
-    queries, targets = (_subsample(array, seed, at_most) for array in (queries, targets))
-    values = np.concatenate([queries, targets])
-    scale = values.std((0, 1))
-    flat = ((values - values.mean((0, 1))) / np.where(scale > 0, scale, 1.0)).reshape(len(values), -1)
-    positions = _tsne(flat, seed)
-    return Points(positions[: len(queries)], positions[len(queries) :], positions[:0])
 
 
 def neighbours(points: Points) -> dict[str, float]:

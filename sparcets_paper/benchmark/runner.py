@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import re
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -89,61 +86,50 @@ def run_plan(
     for path in dict.fromkeys(cell.source or cell.dataset for cell in pending if cell.key in done):
         changed = path if code is None else f"{path}, or the code,"
         log.warning("%s has changed since its results were stored; its cells are run again", changed)
-    groups = _by_data(pending)
-    started: dict[str, float] = {}  # time at which the preparation of a group began, by the key of its first cell
     if not pending:  # no engine is started for nothing
         return collect(plan, folder)
+    groups = _by_data(pending)
     bar_of_cells = progress_bar("benchmark", len(groups) + len(pending), show=progress)
     with make_engine(engine, address=address, device=device) as place, bar_of_cells as bar:
         number = place.n_workers(workers)
+        context = RunContext(folder, device, code)
 
         def finish(row: Row) -> None:
             if on_row is not None:
                 on_row(row)
             bar.advance(1, format_row(row))
 
-        def begin(item: Cell | list[Cell]) -> None:
-            if isinstance(item, list):
-                started[item[0].key] = time.perf_counter()
-                log.info("%s: preparing classifier and judges", item[0].dataset)
-
         def fail(cell: Cell, error: Exception) -> None:
             finish(_append(store, {**cell_fields(cell, code), **failure(error)}, number))
 
-        # The cells of a group join the queue, in the order of the plan, once their classifiers and judges are trained.
-        # A cell that another run is computing joins the second queue, where this run waits for it.
-        queue: deque[Cell | list[Cell]] = deque(groups)
-        computed_elsewhere: deque[Cell | list[Cell]] = deque()
-        position = {cell.key: i for i, cell in enumerate(pending)}
-        work = partial(_work, RunContext(folder, device, code), before, number)
-        for item, result in chain(
-            place.map_unordered(partial(work, False), queue, workers=number, on_start=begin),
-            place.map_unordered(partial(work, True), computed_elsewhere, workers=number),
-        ):
-            if isinstance(item, Cell):
-                if isinstance(result, Exception):
-                    fail(item, result)
-                elif result is None:
-                    computed_elsewhere.append(item)
-                elif result.pop("new"):
-                    finish(result)
-                else:
-                    bar.advance(1, format_row(result))
-                continue
-            bar.advance(1, f"{item[0].dataset}: classifier and judges")
-            errors = (
-                dict.fromkeys((cell.key for cell in item), result) if isinstance(result, Exception) else result or {}
-            )
-            if len(errors) < len(item):
-                seconds = time.perf_counter() - started[item[0].key]
-                log.info("%s: classifier and judges are ready after %.0f s", item[0].dataset, seconds)
-            for cell in item:
+        ready: set[str] = set()
+        for group, result in place.map_unordered(partial(_prepare, context), groups, workers=number):
+            bar.advance(1, f"{group[0].dataset}: classifier and judges")
+            errors = dict.fromkeys((c.key for c in group), result) if isinstance(result, Exception) else result
+            if len(errors) < len(group):
+                log.info("%s: classifier and judges are ready", group[0].dataset)
+            for cell in group:
                 if cell.key in errors:
                     fail(cell, errors[cell.key])
-            waiting = [*queue, *(cell for cell in item if cell.key not in errors)]
-            queue.clear()
-            # Groups that still have to be prepared come first.
-            queue.extend(sorted(waiting, key=lambda one: position[one.key] if isinstance(one, Cell) else -1))
+                else:
+                    ready.add(cell.key)
+        # In the order of the plan. Cells that another run is computing come last, where this run waits for them.
+        queue = [cell for cell in pending if cell.key in ready]
+        for wait in (False, True):
+            if not queue:
+                break
+            work = partial(_run, context, before, number, wait)
+            computed_elsewhere: list[Cell] = []
+            for cell, row in place.map_unordered(work, queue, workers=number):
+                if isinstance(row, Exception):
+                    fail(cell, row)
+                elif row is None:
+                    computed_elsewhere.append(cell)
+                elif row.pop("new"):
+                    finish(row)
+                else:
+                    bar.advance(1, format_row(row))
+            queue = computed_elsewhere
     return collect(plan, folder)
 
 
@@ -182,13 +168,6 @@ def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
         data = (cell.source or cell.dataset, sorted(cell.options.items()))
         groups.setdefault(repr((data, cell.classifier, sorted(cell.classifier_config.items()))), []).append(cell)
     return list(groups.values())
-
-
-def _work(
-    context: RunContext, before: Mapping[str, str], workers: int, wait: bool, item: Cell | list[Cell]
-) -> dict[str, Any] | None:
-    """Run a cell, or train what a group of cells shares; called in the worker."""
-    return _run(context, before, workers, wait, item) if isinstance(item, Cell) else _prepare(context, item)
 
 
 def _prepare(context: RunContext, cells: list[Cell]) -> dict[str, Exception]:

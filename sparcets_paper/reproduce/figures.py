@@ -313,15 +313,15 @@ def _figure2(stored: StoredRuns) -> Figure:
 
 
 def _figure3(stored: StoredRuns, name: str) -> Figure:
-    from sparcets_paper.benchmark.embedding import embed, embed_originals
+    from sparcets_paper.benchmark.embedding import embed
     from sparcets_paper.plots.benchmark import plot_embedding
 
     answers = {label: stored.answers(name, label) for label in METHODS.values()}
     data, first = stored.dataset(name), answers["SPARCE"]
     targets = data.X_test[data.y_test == first.target[0]]
     at_most = len(first)  # as many of each kind
-    maps = embed(first.query, targets, {label: e.counterfactual for label, e in answers.items()}, at_most=at_most)
-    return plot_embedding({"originals": embed_originals(first.query, targets, at_most=at_most), **maps})
+    series = {"originals": first.query[:0], **{label: e.counterfactual for label, e in answers.items()}}
+    return plot_embedding(embed(first.query, targets, series, at_most=at_most))
 
 
 def _figure5(stored: StoredRuns) -> Figure:

@@ -7,7 +7,6 @@ and blank lines do not count, and neither does the code that only shows numbers:
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import io
 import tokenize
@@ -62,31 +61,17 @@ def deciding_text(source: str) -> str:
     'x = 1\n'
     """
     lines = source.splitlines(keepends=True)
-    spans = [(t.start, t.end) for t in tokenize.generate_tokens(io.StringIO(source).readline) if _is_comment(t)]
-    spans += _docstrings(ast.parse(source), lines)
+    tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    spans = [(t.start, t.end) for t in tokens if t.type == tokenize.COMMENT]
+    code = [t for t in tokens if t.type not in (tokenize.COMMENT, tokenize.NL)]
+    for before, text, after in zip([None, *code], code, code[1:], strict=False):
+        begins = before is None or before.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+        if text.type == tokenize.STRING and begins and after.type == tokenize.NEWLINE:
+            spans.append((text.start, text.end))
     for (row, column), (end_row, end_column) in sorted(spans, reverse=True):
         lines[row - 1 : end_row] = [lines[row - 1][:column] + lines[end_row - 1][end_column:]]
     kept = (line.rstrip() for line in "".join(lines).splitlines())
     return "".join(f"{line}\n" for line in kept if line)
-
-
-def _is_comment(token: tokenize.TokenInfo) -> bool:
-    return token.type == tokenize.COMMENT
-
-
-def _docstrings(tree: ast.AST, lines: list[str]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return start and end, by row and column, of the docstrings of a module."""
-    spans = []
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
-            first = node.body[0]
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                text = first.value
-                if isinstance(text.value, str) and text.end_lineno is not None and text.end_col_offset is not None:
-                    # The parser counts bytes, not characters.
-                    end = len(lines[text.end_lineno - 1].encode()[: text.end_col_offset].decode())
-                    spans.append(((text.lineno, text.col_offset), (text.end_lineno, end)))
-    return spans
 
 
 def of_latest_code(rows: Iterable[Row]) -> list[Row]:

@@ -10,7 +10,7 @@ import pytest
 from matplotlib import colors
 
 from sparcets.core.errors import ShapeError
-from sparcets_paper.benchmark.embedding import Points, embed, embed_originals
+from sparcets_paper.benchmark.embedding import Points, embed
 from sparcets_paper.plots import benchmark as embedding
 from sparcets_paper.plots.benchmark import plot_embedding
 
@@ -76,7 +76,8 @@ def test_the_figure_has_a_panel_per_method_and_a_style_per_kind() -> None:
 
 def test_the_map_of_the_originals_has_no_counterfactuals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sklearn.manifold.TSNE", IdentityTsne)
-    points, beside = embed_originals(QUERIES, TARGETS), embed(QUERIES, TARGETS, {"GAN": QUERIES})["GAN"]
+    maps = embed(QUERIES, TARGETS, {"originals": QUERIES[:0], "GAN": QUERIES})
+    points, beside = maps["originals"], maps["GAN"]
     assert len(points.counterfactuals) == 0
     np.testing.assert_allclose(points.queries, beside.queries)  # scaled alike
     np.testing.assert_allclose(points.targets, beside.targets)
