@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.errors import CapabilityError
 from sparcets.show import style
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 # Layers that change the number of channels: their label, and the attributes that hold their sizes.
 SIZED = {
     "Conv1d": ("convolution", "in_channels", "out_channels"),
-    "Embedding": ("class", "num_embeddings", "embedding_dim"),
     "Linear": ("dense", "in_features", "out_features"),
 }
 RECURRENT = {"LSTM", "GRU", "RNN"}
@@ -52,8 +50,7 @@ def plot_architecture(
     Parameters
     ----------
     generator, discriminator, classifier
-        Networks (nn.Modules). A ``head`` of the generator is drawn separately; both branches of a sparsity layer are
-        drawn.
+        Networks (nn.Modules): a generator with a sparsity layer as its head, and any others.
     n_steps, n_features
         Size of one series; by default "T" steps and the number of input features of the discriminator.
 
@@ -64,20 +61,18 @@ def plot_architecture(
 
     Examples
     --------
-    >>> from sparcets.training.generator import Discriminator
+    >>> import torch
+    >>> from sparcets.training.generator import Discriminator, Generator
     >>> from sparcets.training.architectures import BiLstm
-    >>> network = Discriminator(n_features=12, n_targets=1, backbone="lstm", hidden=16, layers=1)
-    >>> figure = plot_architecture(network, network, BiLstm(12, 4, hidden=32, layers=2, dropout=0.2), n_steps=100)
+    >>> sizes = {"n_features": 12, "n_targets": 1, "backbone": "lstm", "hidden": 16, "layers": 1}
+    >>> limits = {"low": torch.zeros(12), "high": torch.ones(12)}
+    >>> generator = Generator(**sizes, **limits, mutable=[0, 1], dropout=0.0, head="sparse")
+    >>> classifier = BiLstm(12, 4, hidden=32, layers=2, dropout=0.2)
+    >>> figure = plot_architecture(generator, Discriminator(**sizes), classifier, n_steps=100)
     >>> "query\n100 × 12" in [text.get_text() for text in figure.axes[0].texts]
     True
     """
-    for name, network in {"generator": generator, "discriminator": discriminator, "classifier": classifier}.items():
-        if not hasattr(network, "named_children"):
-            raise CapabilityError(
-                f"the {name} must be an nn.Module, got {type(network).__name__}. Pass the network itself: the drawing "
-                "shows its layers."
-            )
-    n_inputs = next((layer.inputs for layer in _layers(discriminator)), "F")
+    n_inputs = next(_layers(discriminator)).inputs
     size = f"{n_steps or 'T'} × {n_features or n_inputs}"
     with style.new_figure(10.0, 5.0, layout=None) as figure:
         axes = figure.add_axes((0, 0, 1, 1))
@@ -120,7 +115,7 @@ def count_parameters(network: Any) -> str:
 
 def _layers(network: Any) -> Iterator[Layer]:
     """Yield the layers that change the number of channels, in the order of the network's children."""
-    kind = type(network).__name__.removeprefix("Parametrized")  # torch adds it to layers with normalised weights
+    kind = type(network).__name__
     if kind in RECURRENT:
         directions = 2 if network.bidirectional else 1
         layer = Layer(f"bi-{kind}" if directions == 2 else kind, network.input_size, network.hidden_size, directions)
@@ -131,9 +126,6 @@ def _layers(network: Any) -> Iterator[Layer]:
     elif kind.endswith("EncoderLayer"):
         inner = [layer for child in network.children() for layer in _layers(child)]
         yield from (Layer("attention", layer.inputs, layer.inputs) for layer in inner[:1])
-    elif hasattr(network, "forwards") and hasattr(network, "backwards"):  # a second copy reads the series backwards
-        for layer in _layers(network.forwards):
-            yield layer._replace(kind=f"bi-{layer.kind}", directions=2)
     else:
         for name, child in network.named_children():
             if name not in SKIPPED:
@@ -141,34 +133,22 @@ def _layers(network: Any) -> Iterator[Layer]:
 
 
 def _draw_generator(axes: Axes, generator: Any) -> None:
-    head = getattr(generator, "head", None)
+    head = generator.head
     body = [line for child in generator.children() if child is not head for line in layer_lines(child)]
-    embedding = [line for line in body if line.startswith("class, ")]
     _frame(axes, (14, 8), (49, 41), "generator", count_parameters(generator))
-    _box(axes, (16, 12), (28, 36), "\n\n".join(line for line in body if line not in embedding), style.BLUE)
-    if embedding:
-        _box(axes, (1, 33), (11, 38), f"target {embedding[0]}", style.BEFORE)
-        _arrow(axes, (11, 35), (16, 35))
+    _box(axes, (16, 12), (28, 36), "\n\n".join(body), style.BLUE)
     _arrow(axes, (11, MIDDLE), (16, MIDDLE))
-    if head is None:
-        _arrow(axes, (28, MIDDLE), (52, MIDDLE))
-    elif hasattr(head, "positive") and hasattr(head, "negative"):
-        _frame(axes, (30, 10), (48, 38), "sparsity layer", "", fill="white")
-        _node(axes, (45.5, MIDDLE), "−")
-        _line(axes, [(28, MIDDLE), (31.5, MIDDLE)])
-        for half, word, side in ((head.positive, "rise", 1), (head.negative, "fall", -1)):
-            height = MIDDLE + 7 * side
-            _box(axes, (34, height - 4), (43, height + 4), f"{word}: {layer_lines(half)[0]}\nReLU", style.BLUE)
-            _line(axes, [(31.5, MIDDLE), (31.5, height)])
-            _arrow(axes, (31.5, height), (34, height))
-            _line(axes, [(43, height), (45.5, height)])
-            _arrow(axes, (45.5, height), (45.5, MIDDLE + 1.2 * side))
-        _arrow(axes, (46.7, MIDDLE), (52, MIDDLE))
-    else:
-        ending = ["tanh, minus query"] if getattr(generator, "kind", "") == "series" else []
-        _arrow(axes, (28, MIDDLE), (34, MIDDLE))
-        _box(axes, (34, 12), (47, 36), "\n\n".join([*layer_lines(head), *ending]), style.BLUE)
-        _arrow(axes, (47, MIDDLE), (52, MIDDLE))
+    _frame(axes, (30, 10), (48, 38), "sparsity layer", "", fill="white")
+    _node(axes, (45.5, MIDDLE), "−")
+    _line(axes, [(28, MIDDLE), (31.5, MIDDLE)])
+    for half, word, side in ((head.positive, "rise", 1), (head.negative, "fall", -1)):
+        height = MIDDLE + 7 * side
+        _box(axes, (34, height - 4), (43, height + 4), f"{word}: {layer_lines(half)[0]}\nReLU", style.BLUE)
+        _line(axes, [(31.5, MIDDLE), (31.5, height)])
+        _arrow(axes, (31.5, height), (34, height))
+        _line(axes, [(43, height), (45.5, height)])
+        _arrow(axes, (45.5, height), (45.5, MIDDLE + 1.2 * side))
+    _arrow(axes, (46.7, MIDDLE), (52, MIDDLE))
 
 
 def _draw_series(axes: Axes, size: str) -> None:
