@@ -100,11 +100,6 @@ def test_the_example_of_parquet_files_runs(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(path.name for path in (tmp_path / "answers").iterdir() if path.is_dir()) == ["ward=0", "ward=1"]
 
 
-def test_code_of_the_peers_compiles() -> None:
-    for block in blocks("docs/peers.md"):  # needs an extra, so it is not run
-        compile(block, "peers.md", "exec")
-
-
 def test_links_lead_somewhere() -> None:
     built = {"changelog.md", "contributing.md", "security.md", "index.md"}  # of the site, from files of the root
     for page in (ROOT / name for name in PAGES):
@@ -112,8 +107,14 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists() or Path(target).name in built, f"{page.name} links to {target}"
 
 
-def test_the_command_line_page_is_up_to_date() -> None:
-    assert read("docs/cli.md") == script("generate.py")["cli_page"](), "run: make docs"
+def test_generated_pages_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    for page, file, made in (
+        ("cli", "generate.py", "cli_page"),
+        ("data", "generate.py", "data_page"),
+        ("claims", "claims.py", "claims_page"),
+    ):
+        assert read(f"docs/{page}.md") == script(file)[made](), "run: make docs"
 
 
 def test_commands_in_the_docs_exist() -> None:
@@ -206,18 +207,18 @@ def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
     assert not left, f"docs/{page} has numbers without a row: add them to docs/quoted.py"
 
 
-def test_the_claims_have_the_numbers_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_number_of_a_claim_is_written_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "docs")
-    assert read("docs/claims.md") == script("claims.py")["claims_page"](), "run: make docs"
     listed = script("claims_list.py")
     every = listed["claims"](*[lambda *given: "X"] * 3)
     assert {claim.verdict for claim in every} == set(listed["VERDICTS"])
-    for claim in every:  # with all numbers left out, none is left: none is written by hand
+    for claim in every:  # with all numbers left out, none is left
         assert not re.search(r"\d[.,]\d", claim.measured + claim.why), claim.claim
         assert claim.verdict != listed["AGREES"] or "X" in claim.measured or "no number" in claim.measured
 
 
-def test_numbers_quoted_in_the_text_are_those_of_the_rows() -> None:
+def test_numbers_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
     runs = Runs(ResultStore(ROOT / "results" / "reproduction" / RESULTS).rows())
     sparce = runs.of("moving_box", "SPARCE")
     transfer, oracle = (fmean(sparce.values(name)) for name in ("transfer", "oracle"))
@@ -226,25 +227,15 @@ def test_numbers_quoted_in_the_text_are_those_of_the_rows() -> None:
     found = [100 * fmean(group.values("oracle")) for group in every]
     assert f"puts only {min(found):.0f} to {max(found):.0f} % of them" in README
     assert min(fmean(group.values("valid")) for group in every) > 0.99 and "more than 99 % of the answers" in README
-
-
-def test_numbers_of_our_own_method_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "docs")
     mean, ours = script("quoted.py")["mean"], script("quoted.py")["OURS"]
     oracle, changed = (100 * float(mean("moving_box", "1", ours, name)) for name in ("oracle", "sparsity"))
     assert f"{oracle:.0f} %, with {changed:.0f} % of the entries changed" in " ".join(README.split())
-
-
-def test_the_page_on_data_is_up_to_date() -> None:
-    assert read("docs/data.md") == script("generate.py")["data_page"](), "run: make docs"
 
 
 def test_design_names_every_folder_and_every_file_of_our_own_method() -> None:
     for folder in sorted(file.parent for file in PACKAGE.rglob("__init__.py")):
         name = folder.relative_to(PACKAGE).as_posix()
         assert name == "." or f"`{name}/`" in DESIGN, f"docs/design.md does not mention {name}/"
-    for file in sorted(PACKAGE.glob("*.py")):
-        assert file.name.startswith("__") or f"`{file.name}`" in DESIGN, f"docs/design.md does not mention {file.name}"
     own = DESIGN.partition("## Our own method, file by file")[2].partition("\n## ")[0]
     described = [
         name for row in re.findall(r"^\| (`[^|]*) \|", own, flags=re.M) for name in re.findall(r"`(\w+\.py)`", row)
@@ -276,14 +267,6 @@ def test_design_shows_the_walk() -> None:
     assert measured.items() <= shown.items(), "run: python docs/walk.py, and put its table into docs/design.md"
 
 
-def test_settings_are_described() -> None:
-    page = read("docs/configuration.md")
-    configs = [EXPLAINERS.load(name).config_class for name in EXPLAINERS]
-    for config in (ClassifierConfig, *configs):
-        for name in settings(config()):
-            assert f"`{name}`" in page, f"docs/configuration.md does not mention {config.__name__}.{name}"
-
-
 def test_defaults_are_those_described() -> None:
     page = read("docs/configuration.md")
     for title, config in (
@@ -292,6 +275,8 @@ def test_defaults_are_those_described() -> None:
     ):
         sections = [part for part in page.split("\n## ")[1:] if f"`{title}`" in part.partition("\n")[0]]
         assert len(sections) == 1, f"docs/configuration.md has {len(sections)} sections on {title}"
+        missing = [name for name in settings(config) if f"`{name}`" not in page]
+        assert not missing, f"docs/configuration.md does not mention {', '.join(missing)} of {title}"
         for names, values in re.findall(r"^\| (`[^|]+`) \| ([^|]*) \|", sections[0], flags=re.M):
             found = re.findall(r"`([^`]+)`", names)
             texts = values.split(", ") if len(found) > 1 else [values]  # the default of one may be a list
@@ -314,15 +299,3 @@ def settings(config: Config, prefix: str = "") -> Iterator[str]:
             yield from settings(value, f"{field.name}.")
         else:
             yield prefix + field.name
-
-
-def test_numbers_of_the_earlier_moving_box_say_so() -> None:
-    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
-    # A sentence or row of a table with a share or a decimal, but not the page that says what has changed.
-    shown = re.compile(r"(Moving Box|moving_box)[^.]*?(\d+\.\d\d|\d %)")
-    showing = [page for page in pages if shown.search(page.read_text(encoding="utf-8")) and page.name != "datasets.md"]
-    assert len(showing) >= 7
-    for page in showing:
-        assert re.search(
-            r"\[earlier\s+processes\]\((docs/)?datasets\.md#moving-box\)", page.read_text(encoding="utf-8")
-        ), page

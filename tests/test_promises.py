@@ -43,14 +43,16 @@ def queries(architecture: str) -> np.ndarray:
     return found[classifier(architecture).predict(found) != 1][:18]  # more than one block of sp.Ics
 
 
-def fit(case: str, architecture: str):
+def kind_and_config(case: str):
     method, changes = CASES[case]
     kind = EXPLAINERS.load(method)
-    config = kind.config_class.tiny()
+    return kind, kind.config_class.tiny().override(*changes)
+
+
+def fit(case: str, architecture: str):
+    kind, config = kind_and_config(case)
     if hasattr(config, "train"):
-        changes = [*changes, f"train.epochs={EPOCHS}"]
-    for change in changes:
-        config = config.override(change)
+        config = config.override(f"train.epochs={EPOCHS}")
     return kind(classifier(architecture), config).fit(X, Y)
 
 
@@ -170,14 +172,10 @@ def test_one_logit_or_probability_is_compared_as_the_model_does() -> None:
     X = series_of([[0.5], [np.nextafter(np.float32(0.5), np.float32(1))], [0.25]], np.float32)
     assert sp.wrap(Given(1, torch.float32), output="sigmoid").predict(X).tolist() == [0, 1, 0]
 
-
-def test_probabilities_that_differ_in_the_last_bit_only() -> None:
     third = np.float32(1 / 3)
     rows = [[third, np.nextafter(third, np.float32(1)), third], [0.25, 0.25, 0.5]]
-    assert sp.wrap(Given(3, torch.float32), output="probabilities").predict(series_of(rows, np.float32)).tolist() == [
-        1,
-        2,
-    ]
+    X, model = series_of(rows, np.float32), sp.wrap(Given(3, torch.float32), output="probabilities")
+    assert model.predict(X).tolist() == [1, 2]
 
 
 def test_a_trained_classifier_predicts_the_largest_of_its_logits() -> None:
@@ -193,11 +191,7 @@ def test_a_trained_classifier_predicts_the_largest_of_its_logits() -> None:
 @pytest.mark.parametrize("case", ["nearest", "sparcets, searched"])
 def test_status_and_valid_follow_the_module_where_probabilities_are_equal(case: str) -> None:
     module = MeanModule(sharpness=1e-9)
-    method, changes = CASES[case]
-    kind = EXPLAINERS.load(method)
-    config = kind.config_class.tiny()
-    for change in changes:
-        config = config.override(change)
+    kind, config = kind_and_config(case)
     plain = make_series(60, seed=0)
     Q = make_series(12, seed=1)[0]
     e = kind(sp.wrap(module, n_classes=3), config).fit(*plain).explain(Q, target=1)

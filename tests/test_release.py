@@ -13,7 +13,6 @@ import pytest
 import sparcets
 
 ROOT = Path(__file__).parents[1]
-MAKE = re.compile(r"^\s*(?:- run: )?make ([\w-]+)", flags=re.M)
 
 
 def read(name: str) -> str:
@@ -25,20 +24,6 @@ def test_there_is_one_version() -> None:
     (date,) = re.findall(r'^date-released: "(.*)"$', read("CITATION.cff"), flags=re.M)
     assert f"\n## [{sparcets.__version__}] - {date}\n" in read("CHANGELOG.md")
     assert 'dynamic = ["version"]' in read("pyproject.toml"), "the version is that of sparcets/__init__.py"
-
-
-@pytest.mark.skipif(not (ROOT / ".github").exists(), reason="not in a source archive")
-def test_workflows_call_the_targets_that_ci_runs() -> None:
-    workflow, ci = set(MAKE.findall(read(".github/workflows/ci.yml"))), set(MAKE.findall(read(".ci/run")))
-    assert ci == {"check", "test", "site", "release"}
-    assert workflow == ci | {"minimum", "try-release"}, "the workflow also runs what takes too long for every change"
-    targets = set(re.findall(r"^([\w-]+):", read("Makefile"), flags=re.M))
-    assert workflow <= targets
-    versions = re.search(r"python: \[(.*)\]", read(".github/workflows/ci.yml"))
-    assert versions is not None
-    named = re.findall(r"Programming Language :: Python :: (3\.\d+)", read("pyproject.toml"))
-    assert re.findall(r"3\.\d+", versions[1]) == named
-    assert f'requires-python = ">={named[0]}"' in read("pyproject.toml")
 
 
 @pytest.fixture(scope="module")

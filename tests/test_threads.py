@@ -11,7 +11,6 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.evaluation.families import FamilyJudge
 from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from tests.campaigns.material import quick
@@ -33,16 +32,6 @@ def arrays(e):
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_predictions_in_threads_are_those_of_one(training, left_alone):
-    module = Net().train(training)
-    classifier = sp.wrap(module, n_classes=3)
-    expected = [classifier.predict_proba(QUERIES[i : i + 1]) for i in range(6)]
-    with left_alone(module):
-        found = in_threads(lambda i: classifier.predict_proba(QUERIES[i % 6 : i % 6 + 1]), range(160))
-    assert all(np.array_equal(one, expected[i % 6]) for i, one in enumerate(found))
-
-
-@pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("method", list(EXPLAINERS))
 def test_one_explainer_in_threads_gives_the_answers_of_one(method, training, left_alone):
     module, explainer = fitted(method)
@@ -52,25 +41,6 @@ def test_one_explainer_in_threads_gives_the_answers_of_one(method, training, lef
         found = in_threads(lambda i: explainer.explain(QUERIES[i % 3 : i % 3 + 2]), range(8 if method == "ics" else 16))
     assert all(same(arrays(one), arrays(expected[i % 3])) for i, one in enumerate(found))
     assert np.array_equal(found[0].valid, explainer.classifier.predict(found[0].counterfactual) == found[0].target)
-
-
-def test_evaluate_in_threads_gives_the_scores_of_one(left_alone):
-    module, explainer = fitted("nearest")
-    module.train()
-    rows = np.arange(36)
-    data = sp.Dataset.from_rows(X, Y, train=rows, test=rows[:9])
-    e = explainer.explain(data.X_test, target=1)
-
-    def evaluate(_):
-        judges = {"statistics": FamilyJudge("statistics").fit(data), "same": explainer.classifier}
-        return sp.evaluate(e, data, classifier=explainer.classifier, judges=judges, progress=False)
-
-    expected = evaluate(0)
-    with left_alone(module):
-        found = in_threads(evaluate, range(4), n=4)
-    for scores in found:
-        assert scores.per_query.equals(expected.per_query) and repr(scores.summary) == repr(expected.summary)
-        assert (scores.judges, scores.notes) == (expected.judges, expected.notes)
 
 
 @pytest.mark.parametrize("method", ["sparce", "sparcets"])
