@@ -39,17 +39,6 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and not np.isnan(value)
 
 
-def length_mask(lengths: IntArray | None, n_samples: int, n_steps: int) -> BoolArray:
-    """Return a mask ``(batch, time)`` of the steps within each series; all true without padding.
-
-    >>> length_mask(np.array([1, 3]), 2, 3).astype(int).tolist()
-    [[1, 0, 0], [1, 1, 1]]
-    """
-    if lengths is None:
-        return np.ones((n_samples, n_steps), dtype=bool)
-    return np.asarray(np.arange(n_steps)[None] < lengths[:, None])
-
-
 def missing_entries(X: FloatArray) -> BoolArray | None:
     """Return which entries of series are missing (batch, time, features); None if none is.
 

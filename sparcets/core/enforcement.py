@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import ConstraintError
 from sparcets.core.series import Series
 
@@ -170,7 +170,7 @@ class BoundConstraints:
         counterfactual
             (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
         """
-        inside = length_mask(lengths, len(query), query.shape[1])  # (batch, time)
+        inside = Series(query, lengths).inside  # (batch, time)
         free = self.editable[None] & inside[..., None]  # (batch, time, features)
         filled = query
         if gaps is not None:

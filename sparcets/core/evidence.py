@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.info import SPANS, SeriesInfo, bend_over, move_over
+from sparcets.core.series import Series
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 
 if TYPE_CHECKING:
@@ -362,7 +363,7 @@ def shape_of(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
           features form no limb
     """
     query, made, skeleton = answers.query, answers.counterfactual, find_skeleton(info.feature_names, info.units)
-    inside = length_mask(answers.lengths, len(query), query.shape[1])
+    inside = Series(query, answers.lengths).inside
     rows = [slice(i, i + CHUNK) for i in range(0, max(len(query), 1), CHUNK)]
     parts = [compare_shape(query[r], made[r], inside[r], info, skeleton) for r in rows]
     return {name: np.concatenate([part[name] for part in parts]) for name in SHAPE}

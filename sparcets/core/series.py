@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask, missing_entries
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, missing_entries
 
 if TYPE_CHECKING:
     from sparcets.core.info import Scaler
@@ -75,7 +75,7 @@ class Series:
     @property
     def inside(self) -> BoolArray:
         """Which steps lie within each series (batch, time)."""
-        return length_mask(self.lengths, len(self), self.n_steps)
+        return np.asarray(np.arange(self.n_steps) < self.steps[:, None])
 
     @property
     def measured(self) -> BoolArray:
@@ -121,7 +121,7 @@ class Series:
             more = np.zeros((len(X), n_steps - self.n_steps, self.n_features), dtype=X.dtype)
             X = np.concatenate([X, more], axis=1)
         X = X[:, :n_steps]
-        inside = length_mask(self.lengths, len(X), n_steps)
+        inside = np.arange(n_steps) < self.steps[:, None]
         # A copy only if it is needed.
         X = X if (X[~inside] == 0).all() else np.where(inside[..., None], X, X.dtype.type(0))
         return Series(X, self.lengths)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, StrArray, length_mask
+from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, StrArray
 from sparcets.core.errors import ConfigError, FileFormatError, quoted
 from sparcets.core.registry import did_you_mean, require_extra
 from sparcets.core.series import Series
@@ -345,7 +345,7 @@ def _long(sheet: Sheet, *, tidy: bool) -> Recordings:
     lengths = 1 + places[np.r_[np.flatnonzero(np.diff(series)), -1]]
     X = np.zeros((len(lengths), lengths.max(), len(features)), dtype=values.dtype)
     if lengths.sum() > len(series):
-        X[length_mask(lengths, *X.shape[:2])] = np.nan
+        X[Series(X, lengths).inside] = np.nan
     X[series, places] = values
     about = {}
     if step is not None and in_seconds:

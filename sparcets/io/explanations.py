@@ -12,6 +12,7 @@ import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -29,7 +30,7 @@ from sparcets.core.outcome import FIELDS, Numbers
 from sparcets.core.outcome import PREFIX as NUMBERS
 from sparcets.core.series import Series
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
-from sparcets.core.side_inputs import Side, join_side, side_from_arrays, side_to_arrays
+from sparcets.core.side_inputs import Side, side_from_arrays, side_to_arrays
 from sparcets.io.files import (
     UNREADABLE,
     as_path,
@@ -225,6 +226,11 @@ def _common(name: str) -> Any:
     return property(lambda folder: getattr(folder._shared, name))
 
 
+def _beside(name: str) -> Any:
+    """Return a property for what is known of every answer beside its arrays."""
+    return property(lambda folder: getattr(folder._without_series, name))
+
+
 def _joined(name: str) -> Any:
     """Return a property for an array with one entry per answer, read from all shards once; None where unknown."""
 
@@ -270,6 +276,8 @@ class ExplanationFolder(Explanation):
     query_index, lengths = _joined("query_index"), _joined("lengths")
     ids, subjects = _joined("ids"), _joined("subjects")
     proba_before, proba_after = _joined("proba_before"), _joined("proba_after")
+    evidence, numbers = _beside("evidence"), _beside("numbers")
+    edit_lists, side = _beside("edit_lists"), _beside("side")
 
     @property
     def seconds(self) -> float:
@@ -287,35 +295,10 @@ class ExplanationFolder(Explanation):
         return self._array("counterfactual")
 
     @cached_property
-    def evidence(self) -> Evidence:
-        """What speaks for each answer besides the explained classifier."""
-        return Evidence.join([shard.evidence for shard in self.shards()])
-
-    @cached_property
     def plausibility(self) -> Mapping[str, FloatArray]:
         """Four measures (answers,) of how real the counterfactuals look."""
         of_shards = [shard.plausibility for shard in self.shards()]
         return {name: np.concatenate([part[name] for part in of_shards]) for name in PLAUSIBILITY}
-
-    @cached_property
-    def numbers(self) -> Numbers | None:
-        """Predictions of a regressor and the bounds of the targets, or None."""
-        if self._shared.numbers is None:
-            return None
-        return Numbers.join([shard.numbers for shard in self.shards() if shard.numbers is not None])
-
-    @cached_property
-    def edit_lists(self) -> EditLists | None:
-        """What the answers consist of; None for methods that give values."""
-        lists = [(len(shard), shard.edit_lists) for shard in self.shards()]
-        if all(known is None for _, known in lists):
-            return None
-        return EditLists.join([known or EditLists(((),) * n) for n, known in lists])
-
-    @cached_property
-    def side(self) -> Side | None:
-        """Side inputs of each answer's query, or None."""
-        return None if self._shared.side is None else join_side([shard.side for shard in self.shards()])
 
     @property
     def missing(self) -> BoolArray | None:
@@ -359,6 +342,15 @@ class ExplanationFolder(Explanation):
             frame["answer"] += start
         table: pd.DataFrame = pd.concat(frames, ignore_index=True)
         return table
+
+    @cached_property
+    def _without_series(self) -> Explanation:
+        """All answers, with series of no steps; of each shard nothing else is kept in memory."""
+        parts = []
+        for shard in self.shards():
+            nothing = shard.query[:, :0].copy()
+            parts.append(replace(shard, query=nothing, counterfactual=nothing, frozen=None))
+        return join(parts)
 
     @cached_property
     def _sizes(self) -> list[int]:

@@ -26,10 +26,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, length_mask
+from sparcets.core.arrays import FloatArray
 from sparcets.core.evidence import limb_length
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import without_gaps
+from sparcets.core.series import Series, without_gaps
 from sparcets.motion.skeleton import Skeleton
 
 
@@ -124,7 +124,7 @@ def _between(X: FloatArray, skeleton: Skeleton, a: str, b: str) -> FloatArray:
 
 
 def _inside(e: Explanation) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return length_mask(e.lengths, *e.query.shape[:2])
+    return Series(e.query, e.lengths).inside
 
 
 def _mean_over_steps(e: Explanation, values: FloatArray) -> FloatArray:

@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, length_mask
+from sparcets.core.arrays import FloatArray
 from sparcets.core.evidence import VERDICTS
 from sparcets.core.explanation import Explanation
 from sparcets.core.registry import require_extra
+from sparcets.core.series import Series
 from sparcets.core.words import seconds, signed
 from sparcets.show import style
 from sparcets.show.changes import only_answer
@@ -156,7 +157,7 @@ def frequency_figure(answers: Explanation) -> PageFigure:
     every = -(-n_steps // MAX_COLUMNS)
     padded = np.pad(found.changed, ((0, 0), (0, -n_steps % every), (0, 0)))
     binned = padded.reshape(len(found), -1, every, answers.info.n_features).any(2)
-    inside = length_mask(found.lengths, len(found), n_steps)[:, ::every].sum(0)[:, None]  # (time, 1)
+    inside = Series(found.query, found.lengths).inside[:, ::every].sum(0)[:, None]  # (time, 1)
     share = 100 * binned.sum(0) / np.maximum(inside, 1)  # (time, features)
     step = every / (answers.info.sampling_rate or 1.0)
     figure = map_figure(answers[0])

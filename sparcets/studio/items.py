@@ -94,10 +94,10 @@ def dataset_record(dataset: Dataset, name: str, *, source: str, uploaded: bool, 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
     """Return the metadata of a data set."""
-    from sparcets.core.arrays import length_mask
+    from sparcets.core.series import Series
 
     X = dataset.X_train
-    inside = X[length_mask(dataset.lengths_train, len(X), X.shape[1])]  # (steps, features)
+    inside = Series(X, dataset.lengths_train).flat  # (steps, features)
     labels = np.concatenate([dataset.y_train, dataset.y_test])
     return {
         **{name: getattr(dataset, name) for name in ("name", "description", "split", "n_steps", "sampling_rate")},

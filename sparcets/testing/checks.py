@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray, IntArray, length_mask
+from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, SparcetsError
 from sparcets.core.explanation import STATUSES, Explanation
+from sparcets.core.series import Series
 from sparcets.core.settings import IcsConfig, NearestConfig
 from sparcets.core.target import AtLeast
 from sparcets.data.dataset import Dataset
@@ -354,8 +355,8 @@ def check_unequal_lengths(s: Subject) -> None:
     if not s.kind.supports_lengths:
         assert "length" in _raises(CapabilityError, lambda: explainer.fit(X, y, lengths=lengths))
         return
-    padding = ~length_mask(short, len(queries), n_steps)
-    filled = np.where(length_mask(lengths, len(X), n_steps)[..., None], X, X.dtype.type(np.nan))
+    padding = ~Series(queries, short).inside
+    filled = np.where(Series(X, lengths).inside[..., None], X, X.dtype.type(np.nan))
     e = explainer.fit(filled, y, lengths=lengths).explain(queries, target=1, lengths=short)
     assert not e.changed[padding].any() and not e.counterfactual[padding].any(), "padding was changed"
     assert np.array_equal(e.valid, classifier.predict(e.counterfactual, short) == 1), "valid is not the model's word"

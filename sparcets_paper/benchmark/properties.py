@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.explanation import Explanation
 from sparcets.core.seeding import generator
+from sparcets.core.series import Series
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.measures import changed_within, jaccard, n_entries, standardised_delta
 from sparcets.methods.base import BaseExplainer
@@ -115,7 +116,7 @@ def measure_stability(
 
 def _with_noise(e: Explanation, noise: float) -> FloatArray:
     drawn = generator(e.seed, "noise").normal(0.0, noise, e.query.shape) * e.info.scaler.scale
-    drawn *= length_mask(e.lengths, len(e), e.query.shape[1])[:, :, None]  # no noise on the padding
+    drawn *= Series(e.query, e.lengths).inside[:, :, None]  # no noise on the padding
     return np.asarray(e.query + drawn, dtype=e.query.dtype)
 
 

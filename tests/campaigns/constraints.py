@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 import sparcets as sp
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, length_mask
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import ConstraintError, TrainingError
 from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import STATUSES, Explanation
@@ -257,7 +257,7 @@ def _broken_constraints(
     e: Explanation, given: list[sp.Constraints], call: Call, material: Material
 ) -> dict[str, BoolArray]:
     q, x, changed = e.query.astype(np.float64), e.counterfactual.astype(np.float64), e.counterfactual != e.query
-    inside = length_mask(e.lengths, len(e), q.shape[1])
+    inside = Series(q, e.lengths).inside
     broken = {
         "an entry that may not change did": (changed & frozen_entries(given, material)).any((1, 2)),
         "padding changed": (changed & ~inside[..., None]).any((1, 2)),

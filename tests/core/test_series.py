@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core.arrays import differs, length_mask, missing_entries
+from sparcets.core.arrays import differs, missing_entries
 from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
 from sparcets.core.series import Series
 from sparcets.core.validation import check_padded
@@ -41,7 +41,6 @@ def test_what_a_series_holds() -> None:
     joined = Series.join([some, longer])
     assert joined.values.shape == (3, 4, 1) and joined.steps.tolist() == [2, 3, 4] and not joined.values[1, 3:].any()
     assert not Series.join([equal, equal]).unequal
-    assert length_mask(None, 2, 3).all() and length_mask(np.array([1]), 1, 3).tolist() == [[True, False, False]]
 
 
 @dataclass
