@@ -15,7 +15,7 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -244,9 +244,6 @@ def universality(e: Explanation) -> float:
     return 1 - residual / total if total > 0 else float("nan")
 
 
-_COMPARED_AT_ONCE = 2**20  # entries compared at once, bounding memory
-
-
 def diversity(e: Explanation) -> FloatArray:
     """Return the mean distance of each counterfactual to the other valid ones of the same query.
 
@@ -292,26 +289,12 @@ def jaccard(one: BoolArray, other: BoolArray) -> FloatArray:
 
 
 def _mean_over_pairs(e: Explanation, distance: Callable[[IntArray, IntArray], FloatArray]) -> FloatArray:
-    """Return the mean of a symmetric ``distance(rows, others)`` over the pairs of each answer; NaN without a pair."""
-    total, count = np.zeros(len(e)), np.zeros(len(e))
-    step = max(1, _COMPARED_AT_ONCE // max(1, e.query[0].size if len(e) else 1))
-    for one, other in _pairs(e):
-        for start in range(0, len(one), step):
-            rows, others = one[start : start + step], other[start : start + step]
-            distances = distance(rows, others)
-            for side in (rows, others):  # indices within one side are unique, so += adds every pair
-                total[side] += distances
-                count[side] += 1
-    return np.asarray(np.divide(total, count, out=np.full(len(e), np.nan), where=count > 0))
-
-
-def _pairs(e: Explanation) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield every pair of valid answers to one query once, as two arrays of rows."""
-    valid = np.flatnonzero(e.valid)
+    """Return the mean ``distance(rows, others)`` of each valid answer to the others of its query; NaN without any."""
+    mean, valid = np.full(len(e), np.nan), np.flatnonzero(e.valid)
     order = valid[np.argsort(e.query_index[valid], kind="stable")]
-    queries = e.query_index[order]
-    for offset in range(1, len(order)):
-        same = queries[offset:] == queries[:-offset]
-        if not same.any():
-            return
-        yield order[:-offset][same], order[offset:][same]
+    for rows in np.split(order, np.flatnonzero(np.diff(e.query_index[order])) + 1):
+        for row in rows:
+            others = rows[rows != row]
+            if len(others):
+                mean[row] = distance(np.full_like(others, row), others).mean()
+    return mean

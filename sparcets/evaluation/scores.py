@@ -57,6 +57,7 @@ HEADLINE = (
     "universality",
 )
 LABELS = ("query", "answer", "row", "digest", "target", "status")  # columns of per_query that are not measures
+HEADS = ("measure", "mean", "std", "95 % interval", "n", "better")  # of a table of means
 SUMMARY = ("mean", "std", "low", "high", "n")  # of every measure
 WARNING = "warning: "  # prefix of notes that are also shown in repr
 
@@ -106,25 +107,22 @@ class Scores:
         return f"Scores({len(self.per_query)} answers: {', '.join(found)}{warnings})"
 
     def _repr_html_(self) -> str:
-        rows = []
-        for name in (name for name in HEADLINE if name in self.summary):
-            s = self.summary[name]
-            interval = "" if math.isnan(s["low"]) else f"{number(s['low'])} to {number(s['high'])}"
-            rows.append((name, number(s["mean"]), interval, int(s["n"]), better(name)))
+        rows = [self._cells(name) for name in HEADLINE if name in self.summary]
         lines = [*self.remarks(), "all measures: summary, one row per answer: per_query"]
-        heads = ("measure", "mean", "95 % interval", "n", "better")
-        return html_card(f"Scores of {len(self.per_query)} answers", lines, heads=heads, rows=rows)
+        return html_card(f"Scores of {len(self.per_query)} answers", lines, heads=HEADS, rows=rows)
 
     def to_markdown(self) -> str:
         """Return a Markdown table of all means, followed by the notes."""
-        lines = ["| measure | mean | std | 95 % interval | n | better |", "|---|---|---|---|---|---|"]
-        for name, s in self.summary.items():
-            interval = "" if math.isnan(s["low"]) else f"{number(s['low'])} to {number(s['high'])}"
-            cells = (name, number(s["mean"]), number(s["std"]), interval, str(int(s["n"])), better(name))
-            lines.append(f"| {' | '.join(cells)} |")
+        lines = [f"| {' | '.join(HEADS)} |", "|---" * len(HEADS) + "|"]
+        lines += [f"| {' | '.join(self._cells(name))} |" for name in self.summary]
         for remark in self.remarks():
             lines += ["", f"{remark[0].upper()}{remark[1:]}"]
         return "\n".join(lines)
+
+    def _cells(self, name: str) -> tuple[str, ...]:
+        s = self.summary[name]
+        interval = "" if math.isnan(s["low"]) else f"{number(s['low'])} to {number(s['high'])}"
+        return (name, number(s["mean"]), number(s["std"]), interval, str(int(s["n"])), better(name))
 
     def remarks(self) -> list[str]:
         """Return the judges' accuracies and the notes as sentences, to print below a table of the means."""
