@@ -44,7 +44,7 @@ from sparcets.models.base import Classifier
 from sparcets.models.network import TorchClassifier, load_classifier
 from sparcets.training.device import resolve_device
 from sparcets_paper.benchmark.plan import Cell, file_digest, registry_of
-from sparcets_paper.benchmark.properties import figure_numbers, measure_stability
+from sparcets_paper.benchmark.properties import figure_numbers
 from sparcets_paper.peers.cfts import CftsPeer
 
 T = TypeVar("T")
@@ -104,12 +104,11 @@ def _fit(explainer: BaseExplainer[Any], data: Dataset) -> float:
     return time.perf_counter() - start
 
 
-RETRAINED = 1  # added to the seed of the classifier, for the second classifier of the stability measures
 DIGITS, FEW_DIGITS = 6, 4  # significant digits in a row, and in its long lists
 COURSE = 20  # epochs between the values of a training that a row keeps
 MAX_MESSAGE, MAX_TRACE = 600, 2000  # characters of an error's message and of the end of its trace
-# Fields of a cell that its row holds under "request": under the first five names the row holds their results.
-_REQUEST = ("queries", "curve", "stability", "keep", "figures", "seconds_per_query")
+# Fields of a cell that its row holds under "request": under the first names the row holds their results.
+_REQUEST = ("queries", "curve", "keep", "figures", "seconds_per_query")
 
 
 @dataclass(frozen=True)
@@ -168,8 +167,6 @@ def prepare(cell: Cell, context: RunContext) -> None:
     """Train the classifier and the network among the judges, which cells share, unless they are stored already."""
     data = load_data(cell)
     classifier = find_classifier(cell, data, context)
-    if cell.stability:
-        find_classifier(cell, data, context, other_seed=RETRAINED)
     _train_network(data, classifier, context)
     _free_memory()
 
@@ -192,13 +189,12 @@ def _plausibility(data: Dataset) -> Plausibility:
     return Plausibility(data, Scaler.fit(data.X_train, data.lengths_train))
 
 
-def find_classifier(cell: Cell, data: Dataset, context: RunContext, *, other_seed: int = 0) -> TorchClassifier:
+def find_classifier(cell: Cell, data: Dataset, context: RunContext) -> TorchClassifier:
     """Return the classifier of a cell: loaded from its folder, or trained by one process at a time.
 
-    Its seed does not depend on the cell's, so that repetitions explain the same classifier. ``other_seed`` is added.
+    Its seed does not depend on the cell's, so that repetitions explain the same classifier.
     """
     config = ClassifierConfig.from_dict(cell.classifier_config)
-    config = replace(config, seed=config.seed + other_seed)
 
     def make(folder: Path) -> TorchClassifier:
         classifier = TorchClassifier(cell.classifier, replace(config, device=context.device))
@@ -255,9 +251,6 @@ def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
         row["figures"] = _rounded(figure_numbers(e, data, rows), FEW_DIGITS)
         course = {name: values[COURSE - 1 :: COURSE] for name, values in explainer.history_.items()}
         row["course"] = _rounded(course, FEW_DIGITS)
-    if cell.stability:
-        retrained = find_classifier(cell, data, context, other_seed=RETRAINED)
-        row["stability"] = _rounded(measure_stability(explainer, data, e, retrained=retrained))
     return row
 
 

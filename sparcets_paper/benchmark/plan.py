@@ -55,9 +55,8 @@ class Cell:
         Number of answers saved as an explanation next to the results.
     seconds_per_query
         Time limit per query, for methods that have one (the peers).
-    curve, stability, figures
-        Whether to store the ROC curve against the known salient entries, to measure stability, and to store the numbers
-        behind the paper's figures.
+    curve, figures
+        Whether to store the ROC curve against the known salient entries, and the numbers behind the paper's figures.
     """
 
     dataset: str
@@ -77,7 +76,6 @@ class Cell:
     keep: int = 0
     seconds_per_query: float | None = None
     curve: bool = False
-    stability: bool = False
     figures: bool = False
 
     def __post_init__(self) -> None:
@@ -111,8 +109,9 @@ class Cell:
     def key(self) -> str:
         """Hash, 16 hexadecimal digits, of all fields that determine the result."""
         hashed = {name: value for name, value in self.to_dict().items() if name not in _NOT_IN_KEY}
+        hashed["stability"] = False  # a field that the cells of the stored results had
         if self.sparsity is None:
-            del hashed["sparsity"]  # the stored results of the reproduction have keys without it
+            del hashed["sparsity"]  # and one that those of the reproduction did not have
         return hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:

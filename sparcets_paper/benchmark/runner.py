@@ -103,16 +103,14 @@ def run_plan(
             finish(_append(store, {**cell_fields(cell, code), **failure(error)}, number))
 
         ready: set[str] = set()
-        for group, result in place.map_unordered(partial(_prepare, context), groups, workers=number):
+        for group, error in place.map_unordered(partial(_prepare, context), groups, workers=number):
             bar.advance(1, f"{group[0].dataset}: classifier and judges")
-            errors = dict.fromkeys((c.key for c in group), result) if isinstance(result, Exception) else result
-            if len(errors) < len(group):
+            if error is None:
                 log.info("%s: classifier and judges are ready", group[0].dataset)
+                ready |= {cell.key for cell in group}
+                continue
             for cell in group:
-                if cell.key in errors:
-                    fail(cell, errors[cell.key])
-                else:
-                    ready.add(cell.key)
+                fail(cell, error)
         # In the order of the plan. Cells that another run is computing come last, where this run waits for them.
         queue = [cell for cell in pending if cell.key in ready]
         for wait in (False, True):
@@ -162,7 +160,7 @@ def collect(plan: Plan, folder: str | os.PathLike[str]) -> list[Row]:
 
 
 def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
-    """Group the cells by data set and classifier: one process trains what the cells of a group share."""
+    """Group the cells by what they share: data set and classifier."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         data = (cell.source or cell.dataset, sorted(cell.options.items()))
@@ -170,23 +168,9 @@ def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
     return list(groups.values())
 
 
-def _prepare(context: RunContext, cells: list[Cell]) -> dict[str, Exception]:
-    """Train the classifiers and judges of the cells, each once; return the errors by the key of the cell."""
-    outcome: dict[str, Exception | None] = {}
-    for cell in cells:
-        needs = _needs(cell)
-        if needs not in outcome:
-            try:
-                prepare(cell, context)
-                outcome[needs] = None
-            except Exception as error:
-                outcome[needs] = error
-    failed = ((cell.key, outcome[_needs(cell)]) for cell in cells)
-    return {key: error for key, error in failed if error is not None}
-
-
-def _needs(cell: Cell) -> str:
-    return repr((cell.classifier, sorted(cell.classifier_config.items()), cell.stability))
+def _prepare(context: RunContext, cells: list[Cell]) -> None:
+    """Train the classifier and the judge that cells share; called in the worker."""
+    prepare(cells[0], context)
 
 
 def _run(context: RunContext, before: Mapping[str, str], workers: int, wait: bool, cell: Cell) -> Row | None:

@@ -74,10 +74,6 @@ def run(
     seconds_per_query: Annotated[float | None, typer.Option(help="Time limit of peers per query.")] = None,
     keep: Annotated[int, typer.Option(help="Number of answers of each run to save as an explanation.", min=0)] = 0,
     curve: Annotated[bool, typer.Option("--curve", help="Store ROC curves if the salient entries are known.")] = False,
-    stability: Annotated[
-        bool,
-        typer.Option("--stability", help="Measure the stability under noise, other seeds and retrained classifiers."),
-    ] = False,
     workers: Workers = None,
     engine: Engine = "local",
     address: Address = None,
@@ -104,7 +100,6 @@ def run(
             "seconds_per_query": seconds_per_query,
             "keep": keep,
             "curve": curve,
-            "stability": stability,
         }
         seeds = range(seed, seed + seed_count)
         methods, targets = method or ["sparcets"], target or (None,)
