@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from sparcets.methods.folder import load_as
 from sparcets.models.base import Classifier
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
-from sparcets_paper.peers import ALGORITHMS, PEERS, cfts
+from sparcets_paper.peers import ALGORITHMS, PEERS
 from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, isolated, peer_class, time_limit, to_peer
 
 X, y = make_series(60, n_steps=12, n_features=4)
@@ -298,23 +298,6 @@ def test_algorithms_that_take_arrays_and_probabilities(install: Install) -> None
     np.testing.assert_allclose(seen["sums"], 1, atol=1e-5)
 
 
-def test_shifted_log_probabilities(install: Install) -> None:
-    outputs = []
-
-    def look(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
-        outputs.append(model(torch.tensor(sample[None])).detach())
-        return sample, None
-
-    model = sp.wrap(MeanModule(), n_classes=3)
-    install(look, "sparce")
-    fitted("sparce", model).explain(QUERIES[:1], TARGET)
-    install(look, "glacier")
-    fitted("glacier", model).explain(QUERIES[:1], TARGET)
-    lifted, plain = outputs
-    assert (plain <= 0).all() and (lifted > 0).all()
-    torch.testing.assert_close(lifted.softmax(1), plain.exp(), atol=1e-4, rtol=0)
-
-
 def test_references_are_drawn_evenly(install: Install) -> None:
     counts: dict[int, int] = {}
 
@@ -347,18 +330,6 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cfts", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparcets\[peers\]'"):
         fitted()
-
-
-def test_in1d_is_defined_during_the_call(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(np, "in1d", raising=False)
-
-    def use(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
-        assert vars(np)["in1d"](np.array([[1, 0], [2, 1]]), 1).tolist() == [True, False, False, True]
-        return nearest(sample, model, target_class, dataset)
-
-    install(use)
-    assert fitted().explain(QUERIES, TARGET).valid.all()
-    assert not hasattr(np, "in1d")
 
 
 def test_saved_and_read_back(install: Install, tmp_path: Any) -> None:
@@ -408,39 +379,17 @@ def test_output_and_warnings_are_restored_if_a_thread_waits_for_another() -> Non
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
-@pytest.mark.parametrize("moment", range(4))
-def test_an_alarm_that_is_due_while_the_limit_is_set_up_is_not_lost(
-    moment: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rang: list[int] = []
-    calls = 0
-
-    def due_before(function: Any) -> Any:
-        def call(*arguments: Any) -> Any:
-            nonlocal calls
-            if calls == moment and signal.getitimer(signal.ITIMER_REAL)[0] > 1e5:  # the caller's, not yet stopped
-                signal.setitimer(signal.ITIMER_REAL, 1e-6)
-                while signal.getitimer(signal.ITIMER_REAL)[0]:
-                    time.sleep(1e-3)
-            calls += 1
-            return function(*arguments)
-
-        return call
-
-    watched = {name: due_before(getattr(signal, name)) for name in ("signal", "setitimer", "getitimer")}
-    monkeypatch.setattr(cfts, "signal", SimpleNamespace(**{**vars(signal), **watched}))
-    handler = signal.signal(signal.SIGALRM, ring := lambda *_: rang.append(1))
+def test_another_alarm_goes_on_after_the_limit() -> None:
+    handler = signal.signal(signal.SIGALRM, ring := lambda *_: None)
     delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)  # that of pytest's own limit is restored below
     try:
         with time_limit(1000):
-            pass
-        left = signal.getitimer(signal.ITIMER_REAL)[0]
-        assert signal.getsignal(signal.SIGALRM) is ring
+            assert signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 1e5 and signal.getsignal(signal.SIGALRM) is ring
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, delay, interval)
-    assert rang == [1] or left > 1e5  # it rang, or has yet to ring
 
 
 NOISE = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
@@ -456,10 +405,3 @@ def test_unchanged_entries_equal_the_query_exactly() -> None:
     expected = query.copy()
     expected[2, 1] = INFO.scaler.center[1]
     np.testing.assert_array_equal(answer, expected)
-
-
-def test_round_trip() -> None:
-    given = to_peer(NOISE, INFO, longest_is_time=True)
-    assert given.shape == (20, 3, 6) and given.dtype == np.float32
-    back = from_peer(given[4].astype(np.float64), given[0], NOISE[0], INFO)
-    np.testing.assert_allclose(back, NOISE[4], rtol=1e-6)

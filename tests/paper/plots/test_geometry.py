@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 from matplotlib import colors
@@ -25,17 +23,6 @@ def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles() -> None:
     assert medians == [50, 150]
     (reference,) = [line for line in axes.lines if line.get_linestyle() == ":"]
     assert list(reference.get_ydata()) == [50, 50], "the median of the originals"
-
-
-def test_one_panel_per_pair_of_points_four_in_a_row() -> None:
-    boxes = {"originals": EVEN, "GAN": EVEN, "CounteRGAN": EVEN, "SPARCE": EVEN}
-    figure = plot_distances({f"limb {i} $": boxes for i in range(5)}, unit="mm")
-    figure.savefig(io.BytesIO(), dpi=30)
-    assert [a.get_title(loc="left") for a in figure.axes] == [rf"limb {i} \$" for i in range(5)]
-    assert [a.get_ylabel() for a in figure.axes] == ["distance (mm)", "", "", "", "distance (mm)"]
-    assert [a.get_subplotspec().rowspan.start for a in figure.axes] == [0, 0, 0, 0, 1]
-    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == list(boxes)
-    assert "1st to 99th percentile" in figure.get_supxlabel()
 
 
 @pytest.mark.parametrize("nothing", [{}, {"limb": {}}])

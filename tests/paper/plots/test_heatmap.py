@@ -52,13 +52,6 @@ def test_time_runs_down_and_features_to_the_right() -> None:
     assert (first.get_xlabel(), first.get_ylabel()) == ("feature", "time step")
 
 
-def test_all_maps_share_one_colour_scale_with_its_unit() -> None:
-    figure = plot_heatmaps([("query", QUERY), ("target", QUERY - 10), ("SPARCE", QUERY + 5)], unit="m")
-    *panels, bar = figure.axes
-    assert len(panels) == 6
-    assert {p.images[0].get_clim() for p in panels[:3]} == {(-10.0, 32.0)} and bar.get_ylabel() == "value (m)"
-
-
 def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> None:
     changed = QUERY + delta({(3, 1): 2.0, (0, 3): 1.5})
     figure = plot_heatmaps([("query", QUERY), ("SPARCE", changed)], feature_names=("a", "b_$x$", "c", "d"))
@@ -69,13 +62,6 @@ def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> No
     assert [m.lines[0].get_xdata()[0] for m in maps] == [1, 1], "a marker above its column"
     assert left.get_title(loc="left") == r"▼ b_\$x\$" and left.get_ylabel() == "value\n(standard\ndeviations)"
     assert colors.same_color(right.lines[1].get_color(), METHODS["sparce"].colour)
-
-
-def test_seconds_where_the_sampling_rate_is_known() -> None:
-    figure = plot_heatmaps([("query", QUERY), ("GAN", QUERY)], curve_feature=2, sampling_rate=2.0)
-    assert figure.axes[0].images[0].get_extent()[2:] == [3.25, -0.25] and figure.axes[0].get_ylabel() == "time (s)"
-    curve = figure.axes[2]
-    assert curve.lines[0].get_xdata().tolist() == [t / 2 for t in range(T)] and curve.get_xlabel() == "time (s)"
 
 
 def test_exact_zeros_are_white_and_everything_else_is_drawn() -> None:
@@ -91,25 +77,6 @@ def test_exact_zeros_are_white_and_everything_else_is_drawn() -> None:
     assert drawn(salient).tolist() == MASK.astype(float).tolist()
 
 
-def test_each_row_has_one_scale_for_all_its_residuals() -> None:
-    other = [*ROW[:2], ("GAN", 3 * ROW[2][1]), ("SPARCE", ROW[3][1])]
-    axes = plot_saliency([ROW, other]).axes
-    assert [a.images[0].get_clim() for a in axes[:8]] == [
-        *[(0.0, 27.0), (0.0, 1.0), (0.0, 4.0), (0.0, 4.0)],
-        *[(0.0, 27.0), (0.0, 1.0), (0.0, 12.0), (0.0, 12.0)],
-    ]
-    assert [a.get_title(loc="left") for a in axes[8:]] == ["value", "|δ|", "value", "|δ|"]
-    assert all(a.images[0].get_extent() == [-0.5, F - 0.5, T - 0.5, -0.5] for a in axes[:8])
-
-
-def test_an_answer_that_changes_nothing_and_a_flat_query_are_drawn_too() -> None:
-    flat = np.zeros((T, F))
-    figure = plot_saliency([[("query", flat), ("salient", MASK), ("SPARCE", flat)]])
-    draw(figure)
-    assert figure.axes[2].images[0].get_clim() == (0.0, 1.0)
-    draw(plot_heatmaps([("query", flat)]))
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -123,8 +90,3 @@ def test_an_answer_that_changes_nothing_and_a_flat_query_are_drawn_too() -> None
 def test_panels_of_different_shapes_raise(rows: Any, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         plot_saliency(rows)
-
-
-def test_a_curve_of_an_unknown_feature_raises() -> None:
-    with pytest.raises(ShapeError, match="index below 4, the number of features, got 4"):
-        plot_heatmaps([("query", QUERY)], curve_feature=4)

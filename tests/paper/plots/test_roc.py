@@ -36,13 +36,6 @@ def test_the_band_is_one_standard_deviation_within_the_unit_square() -> None:
     assert bounds == {0.0: {0.0, 0.05}, 0.5: {0.7, 1.0}, 1.0: {1.0}}, "0 - 0.05 and 0.9 + 0.2 are clipped"
 
 
-def test_the_legend_gives_the_area_under_the_mean_curve() -> None:
-    (axes,) = plot_roc({"1": {"SPARCE": (GRID, MEAN, STD)}}).axes
-    # (0 + 0.9) / 2 * 0.5 + (0.9 + 1) / 2 * 0.5 = 0.225 + 0.475
-    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["SPARCE: 0.70", "chance: 0.50"]
-    assert axes.get_legend().get_title().get_text() == "area under the curve"
-
-
 def test_curves_without_a_common_grid_raise() -> None:
     with pytest.raises(ShapeError, match=r"curve of GAN must be three arrays .* got shapes \(3,\), \(2,\), \(3,\)"):
         plot_roc({"1": {"GAN": (GRID, MEAN[:2], STD)}})

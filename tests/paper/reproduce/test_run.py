@@ -76,10 +76,12 @@ def test_the_page_joins_the_parts_of_several_calls(ran: list[str], tmp_path: Pat
     assert "none kept" in reproduce("figures", out=tmp_path, repetitions=2).page.read_text(encoding="utf-8")
 
 
-def test_one_folder_holds_one_scale(ran: list[str], tmp_path: Path) -> None:
-    reproduce("table1", out=tmp_path, repetitions=1)
+def test_one_folder_holds_one_scale_and_one_first_seed(ran: list[str], tmp_path: Path) -> None:
+    reproduce("table1", out=tmp_path, repetitions=1, seed=3)
     with pytest.raises(ConfigError, match="contains a reproduction at scale small, got scale full"):
         reproduce("table1", scale="full", out=tmp_path)
+    with pytest.raises(ConfigError, match="contains runs from seed 3 on, got seed 0"):
+        reproduce("table1", out=tmp_path, repetitions=1)
 
 
 def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) -> None:
@@ -89,12 +91,6 @@ def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) ->
     assert made.tables["datasets"].rows[1][1] == "40 / 7,544"
     again = reproduce("table1", out=tmp_path, repetitions=1, sources={"motionsense": make_file})
     assert again.computed == 0 and len(again.rows) == len(made.rows)
-
-
-def test_one_folder_holds_one_first_seed(ran: list[str], tmp_path: Path) -> None:
-    reproduce("table1", out=tmp_path, repetitions=1, seed=3)
-    with pytest.raises(ConfigError, match="contains runs from seed 3 on, got seed 0"):
-        reproduce("table1", out=tmp_path, repetitions=1)
 
 
 @pytest.fixture

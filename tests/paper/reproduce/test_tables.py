@@ -85,15 +85,6 @@ def test_accuracies_of_classifier_and_judges(make_row, facts) -> None:
     assert make_tables([], facts, [])["datasets"].rows[0][-2:] == ("–", "–")
 
 
-def test_the_note_on_times_has_the_number_of_workers(make_row, facts) -> None:
-    def note(*workers):
-        rows = [{**make_row(seed=seed), "workers": n} for seed, n in enumerate(workers)]
-        return make_tables(rows, facts, ["timing"])["timing"].note
-
-    assert "one run at a time" in note(1, 1)
-    assert "up to 9 runs in parallel" in note(1, 9)
-
-
 def test_only_the_tables_of_the_given_parts(facts) -> None:
     assert list(make_tables([], facts, ["targets", "timing"])) == ["datasets", "targets", "timing"]
     assert list(make_tables([], facts, ["all"])) == ["datasets", "table1", "targets", "ablation", "timing", "geometry"]
