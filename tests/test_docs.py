@@ -232,18 +232,6 @@ def test_numbers_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyP
     assert f"{oracle:.0f} %, with {changed:.0f} % of the entries changed" in " ".join(README.split())
 
 
-def test_design_names_every_folder_and_every_file_of_our_own_method() -> None:
-    for folder in sorted(file.parent for file in PACKAGE.rglob("__init__.py")):
-        name = folder.relative_to(PACKAGE).as_posix()
-        assert name == "." or f"`{name}/`" in DESIGN, f"docs/design.md does not mention {name}/"
-    own = DESIGN.partition("## Our own method, file by file")[2].partition("\n## ")[0]
-    described = [
-        name for row in re.findall(r"^\| (`[^|]*) \|", own, flags=re.M) for name in re.findall(r"`(\w+\.py)`", row)
-    ]
-    found = {file.name for file in (PACKAGE / "methods" / "own").rglob("*.py")} - {"__init__.py"}
-    assert sorted(described) == sorted(found)
-
-
 def test_files_that_design_names_exist() -> None:
     roots = (PACKAGE, ROOT / "sparcets_paper", ROOT / "docs")
     known = {file.name for root in roots for file in root.rglob("*.py")}  # of folders that a row names

@@ -66,11 +66,8 @@ def test_what_can_be_fitted_can_be_loaded(size: float, tmp_path: Path) -> None:
     series = X.astype(np.float64) * size
     explainer = sp.Nearest(sp.wrap(lambda Z: mean_proba(Z / size)))
     if np.abs(series).max() > np.finfo(np.float32).max:
-        for refuse in (
-            explainer.fit,
-            sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit,
-            sp.Dataset.from_arrays,
-        ):
+        classifier = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny())
+        for refuse in (explainer.fit, classifier.fit, sp.Dataset.from_arrays):
             with pytest.raises(DataError, match=r"beyond float32's 3.4e.38. Use larger units"):
                 refuse(series, y)
         with pytest.raises(DataError, match="beyond float32's"):
@@ -79,9 +76,8 @@ def test_what_can_be_fitted_can_be_loaded(size: float, tmp_path: Path) -> None:
     e = explainer.fit(series, y).explain(series[:4], target=1, progress=False)
     explainer.save(tmp_path / "explainer")
     e.save(tmp_path / "e.npz")
-    again = sp.load(tmp_path / "explainer", classifier=explainer.classifier).explain(
-        series[:4], target=1, progress=False
-    )
+    loaded = sp.load(tmp_path / "explainer", classifier=explainer.classifier)
+    again = loaded.explain(series[:4], target=1, progress=False)
     for other in (again, sp.load_explanation(tmp_path / "e.npz")):
         np.testing.assert_array_equal(other.counterfactual, e.counterfactual)
 

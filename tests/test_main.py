@@ -1,10 +1,8 @@
 """The command as a process: interruption, and messages where no progress bar is drawn."""
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -37,30 +35,6 @@ def test_ctrl_c_prints_one_line(
     assert capsys.readouterr() == ("", f"sparcets: stopped{hint}\n")
 
 
-def test_interrupted_benchmark(tmp_path: Path) -> None:
-    X, y = make_series(60)
-    np.savez(tmp_path / "own.npz", X=X, y=y)
-    settings = ["--set-classifier", "epochs=100000", "--set-classifier", "patience=100000", "--workers", "2"]
-    command = ["benchmark", "run", "-d", str(tmp_path / "own.npz"), "--out", str(tmp_path / "out"), "-m", "nearest"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sparcets", *command, *settings, "--device", "cpu"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    timeout = threading.Timer(300, process.kill)
-    timeout.start()
-    assert process.stderr is not None
-    first_line = process.stderr.readline()
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it
-    out, err = process.communicate()
-    timeout.cancel()
-    assert first_line == f"{tmp_path / 'own.npz'}: preparing classifier and judges\n"
-    assert process.returncode == 130 and out == ""
-    assert err == f"sparcets: stopped{RESUME}\n"
-
-
 def in_shell(arguments: list[str | bytes], streams: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     command = f'set -o pipefail; "$@" {streams}'
     given = ["bash", "-c", command, "bash", sys.executable, "-m", "sparcets", *arguments]
@@ -84,33 +58,35 @@ def test_a_reader_that_has_seen_enough(tmp_path: Path) -> None:
     assert result.stdout == b"k" and result.stderr == b"" and result.returncode in (0, 1)
 
 
+def commands(prefix: bytes) -> list[tuple[list[str | bytes], bytes]]:
+    """Return commands that fit, explain and report with files whose names begin so, and what each of them makes."""
+    X, y = make_series(60)
+    np.savez(os.fsdecode(prefix + b"own.npz"), X=X, y=y)
+    fit: list[str | bytes] = ["--method", "nearest", "--set-classifier", "epochs=1", "--out", prefix + b"model"]
+    explain: list[str | bytes] = ["--target", "1", "--rows", "0:2", "--out", prefix + b"run.npz"]
+    return [
+        (["fit", "-d", prefix + b"own.npz", *fit], prefix + b"model/run.json"),
+        (["explain", prefix + b"model", *explain], prefix + b"run.npz"),
+        (["report", prefix + b"run.npz", "--out", prefix + b"report.html"], prefix + b"report.html"),
+    ]
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("streams", [pytest.param("2>&-", marks=pytest.mark.long), ">/dev/full", "<&- >&- 2>&-"])
-def test_work_is_finished_though_nothing_can_be_printed(streams: str, tmp_path: Path) -> None:
-    X, y = make_series(60)
-    np.savez(tmp_path / "own.npz", X=X, y=y)
-    fit: list[str | bytes] = ["fit", "-d", "own.npz", "--method", "nearest", "--set-classifier", "epochs=1", "--out"]
-    for arguments, made in (
-        ([*fit, "model"], "model/run.json"),
-        (["explain", "model", "--target", "1", "--rows", "0:2", "--out", "run.npz"], "run.npz"),
-        (["report", "run.npz", "--out", "report.html"], "report.html"),
-    ):
+def test_work_is_finished_though_nothing_can_be_printed(
+    streams: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments, made in commands(b""):
         result = in_shell(arguments, streams, tmp_path)
         assert b"Traceback" not in result.stderr + result.stdout
-        assert (tmp_path / made).stat().st_size > 100, result.stderr
+        assert (tmp_path / os.fsdecode(made)).stat().st_size > 100, result.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
-def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
-    X, y = make_series(60)
-    np.savez(tmp_path / os.fsdecode(b"\xff.npz"), X=X, y=y)
-    fit: list[str | bytes] = ["fit", "-d", b"\xff.npz", "--method", "nearest", "--set-classifier", "epochs=1", "--out"]
-    for arguments, made in (
-        (["data", "info", b"\xff.npz"], b"\xff.npz"),
-        ([*fit, b"\xffmodel"], b"\xffmodel/run.json"),
-        (["explain", b"\xffmodel", "--target", "1", "--rows", "0:2", "--out", b"\xffrun.npz"], b"\xffrun.npz"),
-        (["report", b"\xffrun.npz", "--out", b"\xffreport.html"], b"\xffreport.html"),
-    ):
+def test_names_of_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments, made in [*commands(b"\xff"), (["data", "info", b"\xffown.npz"], b"\xffown.npz")]:
         result = in_shell(arguments, "", tmp_path)
         assert result.returncode == 0, result.stderr
         assert (tmp_path / os.fsdecode(made)).stat().st_size > 100

@@ -41,13 +41,3 @@ def test_some_rows_run(what: str) -> None:
     (cell,) = [cell for cell in cells() if cell.what == what]
     found = script()["run"](cell, script()["read_cells"]()[0])
     assert found["result"] == "ran" and found["valid"] == found["answers"] > 0
-
-
-@pytest.mark.parametrize(
-    ("needs", "shown"),
-    [("", "**fails:** ValueError: no &lt;thing>"), ("no_such_package", "no_such_package is not installed here")],
-)
-def test_a_row_that_does_not_run_says_why(needs: str, shown: str) -> None:
-    cell = type(cells()[0])("Series", "a thing", needs, "", "raise ValueError('no <thing>')")
-    row = {"what": "a thing", "code": "x = 1 | 2", "result": script()["run"](cell, "")["result"]}
-    assert script()["_line"](row) == rf"| a thing | `x = 1 \| 2` | {shown} | | |"

@@ -184,22 +184,24 @@ def test_evaluate(odd: Any) -> None:
     tried(lambda: answers[odd])
     tried(answers.text, odd)
     tried(sp.compare, odd, odd)
-
-
-@every_value
-def test_files(odd: Any) -> None:
     tried(sp.load_explanation, odd)
     tried(sp.load_classifier, odd)
     tried(sp.load, odd, classifier=fitted().classifier)
 
 
 def test_values_in_messages() -> None:
-    assert quoted(np.str_("s4")) == "'s4'" and quoted(np.float64(3)) == "3.0" and quoted(np.int64(3)) == "3"
-    assert quoted([np.int64(1), (np.float32(0.5),)]) == "[1, (0.5,)]"
-    assert quoted({np.str_("a"): {np.int8(1)}}) == "{'a': {1}}"
-    assert quoted(np.array(2.5)) == "2.5" and quoted(np.longdouble("1.5")) == "1.5" and quoted(torch.tensor(3)) == "3"
-    assert quoted(sp.Not(np.str_("a"))) == "Not(label='a')" and quoted(sp.Not) == repr(sp.Not)
-    assert quoted(np.zeros((2, 1))) == "array([[0.], [0.]])"
-    assert quoted(10**5000) == "a value of type int", "it has more digits than Python writes"
-    assert quoted([]) == "[]" and quoted(()) == "()" and quoted(set()) == "set()"
+    for value, text in (
+        (np.str_("s4"), "'s4'"),
+        (np.int64(3), "3"),
+        ([np.int64(1), (np.float32(0.5),)], "[1, (0.5,)]"),
+        ({np.str_("a"): {np.int8(1)}}, "{'a': {1}}"),
+        (np.array(2.5), "2.5"),
+        (np.longdouble("1.5"), "1.5"),
+        (torch.tensor(3), "3"),
+        (sp.Not(np.str_("a")), "Not(label='a')"),
+        (np.zeros((2, 1)), "array([[0.], [0.]])"),
+        (10**5000, "a value of type int"),  # it has more digits than Python writes
+        (set(), "set()"),
+    ):
+        assert quoted(value) == text
     assert len(quoted("x" * 10_000)) == 201

@@ -22,18 +22,6 @@ def in_notebook() -> bool:
     return getattr(get_shell() if get_shell else None, "kernel", None) is not None
 
 
-class OutputLine:
-    """A line in the output of the current cell; needs a notebook."""
-
-    def __init__(self, text: str) -> None:
-        display = importlib.import_module("IPython.display").display
-        self._handle: Any = display({"text/plain": text}, raw=True, display_id=True)
-
-    def replace(self, text: str) -> None:
-        """Show another text instead."""
-        self._handle.update({"text/plain": text}, raw=True)
-
-
 def html_card(
     title: str, lines: Iterable[str] = (), *, heads: Sequence[str] = (), rows: Iterable[Sequence[object]] = ()
 ) -> str:
@@ -122,7 +110,8 @@ class _NotebookBar:
     def __init__(self, title: str, total: float | None) -> None:
         self.title, self.total, self.done, self.note = title, total, 0.0, ""
         self.began = self.drawn = time.monotonic()
-        self.line = OutputLine(self.text())
+        display = importlib.import_module("IPython.display").display
+        self.line: Any = display({"text/plain": self.text()}, raw=True, display_id=True)
 
     def advance(self, steps: float = 1, note: str = "") -> None:
         self.done, self.note = self.done + steps, note
@@ -131,7 +120,7 @@ class _NotebookBar:
 
     def draw(self) -> None:
         self.drawn = time.monotonic()
-        self.line.replace(self.text())
+        self.line.update({"text/plain": self.text()}, raw=True)
 
     def text(self) -> str:
         seconds = time.monotonic() - self.began

@@ -252,29 +252,31 @@ def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> Fl
     return _check_entries(array, name, first, gaps=gaps)
 
 
-def check_lengths(lengths: Any, X: FloatArray, *, name: str = "lengths") -> IntArray | None:
+def check_lengths(lengths: Any, X: FloatArray) -> IntArray | None:
     """Return the true length of each padded series, or None without padding."""
     if lengths is None:
         return None
-    array = as_array(lengths, name, "Pass one whole number per series.")
+    array = as_array(lengths, "lengths", "Pass one whole number per series.")
     n_samples, n_steps = X.shape[:2]
     if array.shape != (n_samples,) or array.dtype.kind not in "iu":
         raise ShapeError(
-            f"{name} must be {n_samples} whole numbers, one per series, got shape {array.shape}, dtype {array.dtype}."
+            f"lengths must be {n_samples} whole numbers, one per series, got shape {array.shape}, dtype {array.dtype}."
         )
     bad = np.flatnonzero((array < 1) | (array > n_steps))
     if len(bad):
         raise ShapeError(
-            f"{name} must lie in 1..{n_steps}, got {int(array[bad[0]])} for series {int(bad[0])}"
+            f"lengths must lie in 1..{n_steps}, got {int(array[bad[0]])} for series {int(bad[0])}"
             f"{f' and {len(bad) - 1} more' if len(bad) > 1 else ''}."
         )
     return array.astype(np.int64)
 
 
 def check_labels(
-    y: Any, *, n_samples: int, class_names: Sequence[str] | None = None, complete: bool = True
+    y: Any, *, n_samples: int, class_names: Sequence[str] | None = None
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Return labels as 0..K-1 and the names of the K classes.
+
+    At least two classes and, without ``class_names``, every class must have a sample.
 
     Parameters
     ----------
@@ -284,9 +286,6 @@ def check_labels(
         Expected number of labels.
     class_names
         Names of the classes, if already known; some of these may have no sample.
-    complete
-        Whether at least two classes and, without ``class_names``, every class must have a sample (True for training
-        data).
     """
     array = as_array(y, "y", "Pass one label per series.")
     known = check_names(class_names, what="class_names")
@@ -297,16 +296,15 @@ def check_labels(
     named = array.dtype.kind in "USOT" and not huge
     labels, names = _named_labels(array, known) if named else _numbered_labels(array, known)
     present = np.unique(labels)
-    if complete:
-        missing = sorted(set(range(len(names))) - set(present.tolist()))
-        if len(present) < 2:
-            raise LabelError(f"y holds one class only ({names[int(present[0])]!r}); at least two are needed.")
-        if missing and known is None:
-            raise LabelError(
-                f"class {missing[0]} ({names[missing[0]]!r}) has no sample in y"
-                f"{f', nor have {len(missing) - 1} more' if len(missing) > 1 else ''}. Labels are class indices "
-                f"0..{len(names) - 1}, each with at least one series; pass other labels as strings, or all class_names."
-            )
+    missing = sorted(set(range(len(names))) - set(present.tolist()))
+    if len(present) < 2:
+        raise LabelError(f"y holds one class only ({names[int(present[0])]!r}); at least two are needed.")
+    if missing and known is None:
+        raise LabelError(
+            f"class {missing[0]} ({names[missing[0]]!r}) has no sample in y"
+            f"{f', nor have {len(missing) - 1} more' if len(missing) > 1 else ''}. Labels are class indices "
+            f"0..{len(names) - 1}, each with at least one series; pass other labels as strings, or all class_names."
+        )
     return labels, names
 
 

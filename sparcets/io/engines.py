@@ -65,7 +65,6 @@ class Engine(ABC):
         items: Iterable[T],
         *,
         workers: int | None = None,
-        on_start: Callable[[T], None] | None = None,
     ) -> Iterator[tuple[T, R | Exception]]:
         """Apply a function to items, and yield each item with its result, or with the exception raised, on completion.
 
@@ -82,16 +81,12 @@ class Engine(ABC):
             items appended to it between two results are processed too.
         workers
             Number of workers; None is the engine's own choice.
-        on_start
-            Called with each item when its processing starts.
         """
         queue = items if isinstance(items, deque) else deque(items)
-        return self._map(function, queue, self.n_workers(workers), on_start or (lambda item: None))
+        return self._map(function, queue, self.n_workers(workers))
 
     @abstractmethod
-    def _map(
-        self, function: Callable[[T], R], queue: deque[T], workers: int, on_start: Callable[[T], None]
-    ) -> Iterator[tuple[T, R | Exception]]:
+    def _map(self, function: Callable[[T], R], queue: deque[T], workers: int) -> Iterator[tuple[T, R | Exception]]:
         """Do the work of :meth:`map_unordered` with a number of workers."""
 
 
@@ -137,17 +132,10 @@ class LocalEngine(Engine):
             raise ConfigError(f"the engine local has no address, got {address!r}. Choose the engine ray.")
         super().__init__(device=device)
 
-    def _map(
-        self, function: Callable[[T], R], queue: deque[T], workers: int, on_start: Callable[[T], None]
-    ) -> Iterator[tuple[T, R | Exception]]:
-        def next_item() -> T:
-            item = queue.popleft()
-            on_start(item)
-            return item
-
+    def _map(self, function: Callable[[T], R], queue: deque[T], workers: int) -> Iterator[tuple[T, R | Exception]]:
         if workers == 1:
             while queue:
-                item = next_item()
+                item = queue.popleft()
                 yield item, attempt(function, item)[1]
             return
         threads = threads_per_worker(workers)
@@ -157,10 +145,10 @@ class LocalEngine(Engine):
             while queue or any(worker.busy for worker in pool):
                 pool = [worker for worker in pool if worker.alive]
                 for worker in [w for w in pool if not w.busy][: len(queue)]:
-                    worker.submit(next_item())
+                    worker.submit(queue.popleft())
                 while queue and len(pool) < workers:
                     pool.append(_Worker(function, threads))
-                    pool[-1].submit(next_item())
+                    pool[-1].submit(queue.popleft())
                 by_connection = {worker.connection: worker for worker in pool if worker.busy}
                 for connection in wait(list(by_connection)):
                     worker = by_connection[connection]  # type: ignore[index]

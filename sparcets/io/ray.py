@@ -61,18 +61,13 @@ class RayEngine(Engine):
         """Return one worker per GPU or core of the cluster."""
         return max(1, int(self._ray.cluster_resources().get("GPU" if self._has_gpus() else "CPU", 1)))
 
-    def _map(
-        self, function: Callable[[T], R], queue: deque[T], workers: int, on_start: Callable[[T], None]
-    ) -> Iterator[tuple[T, R | Exception]]:
+    def _map(self, function: Callable[[T], R], queue: deque[T], workers: int) -> Iterator[tuple[T, R | Exception]]:
         pool = _Pool(self._ray, function, workers, gpus=self._has_gpus())
         lost: deque[_Task] = deque()  # whose workers died
         try:
             while queue or lost or pool.busy:
                 while idle := pool.idle(len(queue) + len(lost)):
-                    task = lost.popleft() if lost else _Task(queue.popleft())
-                    if not task.deaths:
-                        on_start(task.item)
-                    idle.submit(task)
+                    idle.submit(lost.popleft() if lost else _Task(queue.popleft()))
                 for worker, outcome in pool.wait():
                     task = pool.release(worker)
                     task.deaths += isinstance(outcome, ChildProcessError)

@@ -257,7 +257,6 @@ def test_labels_with_names_keep_their_order() -> None:
     assert check_labels(["a", "b"], n_samples=2, class_names=["b", "a"])[0].tolist() == [1, 0]
     assert check_labels([1, 0], n_samples=2, class_names=["b", "a"])[1] == ("b", "a")
     assert check_labels([1, 0], n_samples=2, class_names=[7, 8])[1] == ("7", "8")  # type: ignore[list-item]
-    assert check_labels([1], n_samples=1, class_names=["b", "a"], complete=False)[0].tolist() == [1]
     assert check_labels([0, 2], n_samples=2, class_names=["a", "b", "c", "d"])[1] == ("a", "b", "c", "d")
 
 

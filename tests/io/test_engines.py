@@ -81,15 +81,6 @@ def test_results_that_cannot_be_pickled() -> None:
     assert isinstance(next(map_unordered(eval, [f"(_ for _ in ()).throw({odd})"], workers=2))[1], Exception)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_on_start_is_called_for_each_item(workers: int) -> None:
-    started: list[float] = []
-    results = map_unordered(math.sqrt, [4, 9, 16, 25], workers=workers, on_start=started.append)
-    for finished, (item, _) in enumerate(results):
-        assert item in started and len(started) <= finished + workers  # not all of them at once
-    assert started == [4, 9, 16, 25]
-
-
 def test_threads_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
