@@ -173,7 +173,7 @@ class Expected:
 
     def __init__(self, fit: Path, folder: Path) -> None:
         from sparcets.data.load import load_dataset
-        from sparcets.methods.fit_folder import load_fit
+        from sparcets.methods.folder import load_fit
 
         run, explainer = load_fit(fit, device="cpu")
         self.X = load_dataset(run["dataset"], **run["dataset_options"]).X_test[:N_SERIES].astype(np.float64)

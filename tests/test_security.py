@@ -23,7 +23,7 @@ from sparcets.core.errors import SparcetsError
 from sparcets.io.engines import LocalEngine
 from sparcets.io.files import read_json, write_json
 from sparcets.io.folders import inside
-from sparcets.methods.fit_folder import load_fit
+from sparcets.methods.folder import load_fit
 from sparcets.testing.data import make_series
 
 ROOT = Path(sp.__file__).parent

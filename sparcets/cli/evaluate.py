@@ -37,7 +37,7 @@ def evaluate(
     from sparcets.evaluation.scores import better, number
     from sparcets.io.explanations import load_explanation
     from sparcets.io.files import file_to_write
-    from sparcets.methods.fit_folder import data_asked_for, load_fitted_model
+    from sparcets.methods.folder import data_asked_for, load_fitted_model
 
     if option and dataset is None:
         raise ConfigError("--option belongs to a data set: give --dataset too.")

@@ -210,7 +210,7 @@ def explain(
     Test series of a data set; or with --queries all series of Parquet or Arrow files, also by a cluster.
     """
     from sparcets.io.files import check_folder, file_to_write
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     asked = options.Options(**locals())
     constraints = options.parse_constraints(asked)
@@ -259,7 +259,7 @@ def _explain_tests(
     """Explain the test series that are asked for; return the answers, and the number of the series of each."""
     from sparcets.core.side_inputs import take_rows
     from sparcets.data.load import load_dataset
-    from sparcets.methods.fit_folder import data_asked_for
+    from sparcets.methods.folder import data_asked_for
 
     name, of_data = data_asked_for(run, asked.dataset, seed=0)
     if asked.seed is not None:

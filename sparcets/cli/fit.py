@@ -11,7 +11,6 @@ import typer
 
 from sparcets.cli import options
 from sparcets.core.errors import ConfigError, SparcetsError
-from sparcets.methods.fit_folder import new_folder, write_fit
 
 if TYPE_CHECKING:
     from sparcets.data.dataset import Dataset
@@ -132,6 +131,7 @@ def fit_one(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
     from sparcets.core.settings import from_preset
     from sparcets.data.load import load_dataset
     from sparcets.methods import EXPLAINERS
+    from sparcets.methods.folder import new_folder, write_fit
     from sparcets.training.device import resolve_device
 
     kind = EXPLAINERS.load(asked.method)
@@ -241,7 +241,7 @@ def export(
     """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
     from sparcets.io.files import file_to_write
     from sparcets.methods.export import export_generator
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     file_to_write(out)  # raises before anything is computed
     options.check_named(model, own, "export", model, "--out", out)

@@ -275,7 +275,7 @@ def own_model(model: str | None, output: str | None, layout: str | None, classes
 def check_named(folder: Path, model: str | None, *command: object) -> None:
     """Raise, with the command to type, if a fit needs a Python file that the user has not named by --model."""
     from sparcets.io.folders import inside
-    from sparcets.methods.fit_folder import CLASSIFIER
+    from sparcets.methods.folder import CLASSIFIER
     from sparcets.models import own_model
 
     own_model.check_named(inside(folder, CLASSIFIER), model, shlex.join(["sparcets", *map(str, command)]))

@@ -65,7 +65,7 @@ def studio(
 def _add(folder: Path, workspace: Path, device: str, model: str | None) -> None:
     """Copy a fit into the workspace."""
     from sparcets.io.folders import inside
-    from sparcets.methods.fit_folder import CLASSIFIER, EXPLAINER, load_fit
+    from sparcets.methods.folder import CLASSIFIER, EXPLAINER, load_fit
     from sparcets.models.own_model import needs_code
     from sparcets.studio.items import add_fit
     from sparcets.studio.workspace import Workspace

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.info import SPANS, SeriesInfo, bend_over, move_over
 from sparcets.core.series import Series
@@ -47,8 +47,8 @@ class Evidence:
     Examples
     --------
     >>> evidence = Evidence(families=("intervals", "shapelets"), support=np.array([[1.0, 0.8], [1.0, 0.4]]))
-    >>> evidence.believed.tolist(), evidence.plausibility["distance"].tolist(), evidence.curve["share"].shape
-    ([True, False], [nan, nan], (2, 0))
+    >>> evidence.plausibility["distance"].tolist(), evidence.curve["share"].shape
+    ([nan, nan], (2, 0))
     """
 
     families: tuple[str, ...]
@@ -81,50 +81,6 @@ class Evidence:
     def none(cls, n_answers: int) -> Evidence:
         """Return no evidence on ``n_answers`` answers, for methods without a selector."""
         return cls(families=(), support=np.zeros((n_answers, 0)))
-
-    @property
-    def believed(self) -> BoolArray:
-        """Whether the majority of every family predicts the target; False without families."""
-        return np.asarray((self.support > MAJORITY).all(1) & bool(self.families))
-
-    @property
-    def least_believed(self) -> FloatArray:
-        """Smallest share of what may change at which every family agrees; NaN if there is none."""
-        return _smallest(self.curve["share"], self.curve["support"] > MAJORITY)
-
-    @property
-    def flips_at(self) -> FloatArray:
-        """Smallest share of what may change at which the explained classifier predicts the target; NaN if none."""
-        return _smallest(self.curve["share"], self.curve["valid"] == 1)
-
-    @property
-    def fragile(self) -> BoolArray:
-        """Whether the explained classifier flips at less than a quarter of the changes that convince every family."""
-        return np.asarray(self.flips_at < self.least_believed / FRAGILE)
-
-    def verdict(self, status: StrArray, valid: BoolArray, doubted: BoolArray | bool = False) -> StrArray:
-        """Return the conclusion on each answer; see :attr:`Explanation.verdict`.
-
-        Parameters
-        ----------
-        status, valid
-            Status of each answer, and whether the explained classifier predicts the target (answers,).
-        doubted
-            Whether something else speaks against believing it, such as a model that is not better than chance.
-
-        Examples
-        --------
-        >>> Evidence.none(3).verdict(np.array(["unchanged", "refined", "refined"]), np.array([True, True, False]))
-        array(['unchanged', 'doubtful', 'not reached'], dtype='<U11')
-        """
-        looks = self.plausibility
-        real = (looks["distance"] <= MAX_DISTANCE) & (looks["outside"] == 0) & (looks["jumps"] == 0)
-        real &= ~(looks["stretch"] > MAX_STRETCH)  # NaN without a skeleton
-        few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
-        few &= ~np.isnan(self.support).any(1)
-        none = ~valid | (status == "not_found")  # a missing answer may repeat one that was found
-        cases = [status == "unchanged", none, self.believed & real & ~np.asarray(doubted), few]
-        return np.select(cases, ["unchanged", "not reached", "believed", "trick"], "doubtful")
 
     def with_curve(self, curve: Mapping[str, FloatArray], rows: IntArray) -> Evidence:
         """Return this evidence with the curve of the answers ``rows``; the others get no points.
@@ -195,12 +151,6 @@ class Evidence:
             plausibility={name: arrays[f"{PREFIX}{name}"] for name in PLAUSIBILITY},
             curve={name: arrays[f"{PREFIX}curve_{name}"] for name in CURVE},
         )
-
-
-def _smallest(share: FloatArray, where: BoolArray) -> FloatArray:
-    """Return the smallest share of each row (answers, points) among the points ``where``; NaN if there is none."""
-    smallest = np.where(where, share, np.inf).min(1, initial=np.inf)
-    return np.asarray(np.where(np.isinf(smallest), np.nan, smallest))
 
 
 def _widen(values: FloatArray, n_columns: int) -> FloatArray:

@@ -21,7 +21,7 @@ from sparcets.core.arrays import (
 )
 from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
-from sparcets.core.evidence import Evidence, shape_of
+from sparcets.core.evidence import FRAGILE, MAJORITY, MAX_DISTANCE, MAX_STRETCH, Evidence, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import ClassPredictions, NumberPredictions, Numbers, Predictions
 from sparcets.core.series import Series
@@ -234,7 +234,7 @@ class Explanation:
     @property
     def believed(self) -> BoolArray:
         """Whether the majority of every family predicts the target; False for methods without a selector."""
-        return self.evidence.believed
+        return np.asarray((self.support > MAJORITY).all(1) & bool(self.families))
 
     @property
     def plausibility(self) -> Mapping[str, FloatArray]:
@@ -260,17 +260,17 @@ class Explanation:
     @property
     def least_believed(self) -> FloatArray:
         """Smallest share of what may change at which every family agrees; NaN if unknown."""
-        return self.evidence.least_believed
+        return _smallest(self.curve["share"], self.curve["support"] > MAJORITY)
 
     @property
     def flips_at(self) -> FloatArray:
         """Smallest share of what may change at which the explained classifier predicts the target; NaN if unknown."""
-        return self.evidence.flips_at
+        return _smallest(self.curve["share"], self.curve["valid"] == 1)
 
     @property
     def fragile(self) -> BoolArray:
         """Whether the explained classifier flips at less than a quarter of the changes that every family needs."""
-        return self.evidence.fragile
+        return np.asarray(self.flips_at < self.least_believed / FRAGILE)
 
     @property
     def verdict(self) -> StrArray:
@@ -281,8 +281,14 @@ class Explanation:
         ``trick``: fewer than half of the families agree. ``doubtful``: all others, and all valid answers of methods
         without a selector.
         """
-        doubted = (self.reason != "") | bool(self.info.model_doubts)
-        return self.evidence.verdict(self.status, self.valid, doubted)
+        looks, doubted = self.evidence.plausibility, (self.reason != "") | bool(self.info.model_doubts)
+        real = (looks["distance"] <= MAX_DISTANCE) & (looks["outside"] == 0) & (looks["jumps"] == 0)
+        real &= ~(looks["stretch"] > MAX_STRETCH)  # NaN without a skeleton
+        few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
+        few &= ~np.isnan(self.support).any(1)
+        none = ~self.valid | (self.status == "not_found")  # a missing answer may repeat one that was found
+        cases = [self.status == "unchanged", none, self.believed & real & ~doubted, few]
+        return np.select(cases, ["unchanged", "not reached", "believed", "trick"], "doubtful")
 
     def __len__(self) -> int:
         return len(self.query)
@@ -402,6 +408,12 @@ class Explanation:
         }
         with atomic_path(path) as temporary, temporary.open("wb") as file:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
+
+
+def _smallest(share: FloatArray, where: BoolArray) -> FloatArray:
+    """Return the smallest share of each row (answers, points) among the points ``where``; NaN if there is none."""
+    smallest = np.where(where, share, np.inf).min(1, initial=np.inf)
+    return np.asarray(np.where(np.isinf(smallest), np.nan, smallest))
 
 
 def join(parts: list[Explanation]) -> Explanation:

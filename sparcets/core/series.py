@@ -236,3 +236,29 @@ def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatAr
         return query, counterfactual
     filled = Series(query).filled(otherwise=0.0).values
     return filled, np.where(gaps, filled, counterfactual)
+
+
+def compare_pairs(a: Series, b: Series) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return how all pairs of series differ in what both have, as arrays (len(a), len(b)).
+
+    They cost one matrix product instead of an array of differences: Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab, where what is
+    missing or padding is 0 in the products and masked in the squares.
+
+    Returns
+    -------
+    squares, whole
+        Sum of the squared differences, which may be below 0 by rounding, and Σ a² + Σ b².
+    common
+        Number of steps that both have; of entries, divided by the number of features, where some are missing.
+    """
+    if a.gaps is None and b.gaps is None:
+        x, y = (one.values * one.inside[..., None] for one in (a, b))
+        known_x, known_y = (one.inside.astype(one.values.dtype) for one in (a, b))
+        square_x, square_y, n_features = (x**2).sum(2), (y**2).sum(2), 1
+    else:  # a mask of entries instead of one of steps
+        x, y = (np.where(one.measured, one.values, 0.0) for one in (a, b))
+        known_x, known_y = (one.measured.reshape(len(one), -1).astype(one.values.dtype) for one in (a, b))
+        square_x, square_y, n_features = (x**2).reshape(len(x), -1), (y**2).reshape(len(y), -1), a.n_features
+    whole = square_x @ known_y.T + known_x @ square_y.T
+    squares = whole - 2 * (x.reshape(len(x), -1) @ y.reshape(len(y), -1).T)
+    return squares, whole, np.asarray(known_x @ known_y.T / n_features)

@@ -30,7 +30,7 @@ from sparcets.io.files import UNFINISHED, digest_of_json
 from sparcets.io.folders import inside
 from sparcets.io.parquet import answers_table, read_part, with_errors, write_part
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.fit_folder import load_parts
+from sparcets.methods.folder import load_parts
 from sparcets.training.device import threads_for
 
 HEADER = "_sparcets.json"  # programs that read folders of Parquet files leave out names that begin so

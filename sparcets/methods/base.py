@@ -69,64 +69,6 @@ if TYPE_CHECKING:
 SEPARATOR = "__"  # between a part and its field, as in pipelines of scikit-learn
 
 
-class Parameters:
-    """The part of every explainer that other libraries read its settings from."""
-
-    config_class: ClassVar[Any]
-    classifier: Classifier
-    config: Any
-    info_: Any
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor by name; if ``deep``, the fields of the config too.
-
-        Examples
-        --------
-        >>> import sparcets as sp
-        >>> from sparcets.testing.mocks import mean_proba
-        >>> ex = sp.Nearest(sp.wrap(mean_proba), sp.NearestConfig(candidates=5))
-        >>> ex.get_params()["config__candidates"]
-        5
-        """
-        found = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        return {**found, **_fields_of(self.config, "config")} if deep and isinstance(self.config, Config) else found
-
-    def set_params(self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of the config as ``config__max_series=500``; then fit again.
-
-        Examples
-        --------
-        >>> import sparcets as sp
-        >>> from sparcets.testing.mocks import mean_proba
-        >>> ex = sp.Explainer(sp.wrap(mean_proba)).set_params(config__max_series=500, config__train__lr=1e-3)
-        >>> ex.config.max_series, ex.config.train.lr
-        (500, 0.001)
-        """
-        known, own = self.get_params(), self.get_params(deep=False)
-        for name in params:
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise ConfigError(
-                    f"{type(self).__name__} has no parameter {quoted(name)}.{hint} get_params() lists them all."
-                )
-        given = {**own, **{name: value for name, value in params.items() if name in own}}
-        if given["config"] is None:
-            given["config"] = self.config_class()
-        check_settings(given["config"], self)  # type: ignore[arg-type]
-        for name, value in params.items():
-            if name not in own:
-                given["config"] = _with(given["config"], name.split(SEPARATOR)[1:], value)
-        self.__init__(**given)  # type: ignore[misc]  # from the start: what other settings fitted must not answer
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted explainer of the same model with the same settings.
-
-        The model is what is explained, so that it is kept as it is: neither copied nor forgotten.
-        """
-        return type(self)(**self.get_params(deep=False))
-
-
 def _fields_of(config: Config, prefix: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for field in fields(config):
@@ -145,7 +87,7 @@ def _with(config: Config, path: list[str], value: Any) -> Any:
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(Parameters, ABC, Generic[C]):
+class BaseExplainer(ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters
@@ -189,6 +131,58 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         self.info_: SeriesInfo | None = None
         self.constraints_ = Constraints()
         self._target: int | None = None  # the one class it is fitted for, if its settings name one
+
+    # Parameters, as scikit-learn has them.
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the arguments of the constructor by name; if ``deep``, the fields of the config too.
+
+        Examples
+        --------
+        >>> import sparcets as sp
+        >>> from sparcets.testing.mocks import mean_proba
+        >>> ex = sp.Nearest(sp.wrap(mean_proba), sp.NearestConfig(candidates=5))
+        >>> ex.get_params()["config__candidates"]
+        5
+        """
+        found = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+        config: Any = self.config  # may be anything
+        return {**found, **_fields_of(config, "config")} if deep and isinstance(config, Config) else found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments of the constructor, or fields of the config as ``config__max_series=500``; then fit again.
+
+        Examples
+        --------
+        >>> import sparcets as sp
+        >>> from sparcets.testing.mocks import mean_proba
+        >>> ex = sp.Sparce(sp.wrap(mean_proba)).set_params(config__seed=7, config__train__lr=1e-3)
+        >>> ex.config.seed, ex.config.train.lr
+        (7, 0.001)
+        """
+        known, own = self.get_params(), self.get_params(deep=False)
+        for name in params:
+            if name not in known:
+                hint = did_you_mean(name, known)
+                raise ConfigError(
+                    f"{type(self).__name__} has no parameter {quoted(name)}.{hint} get_params() lists them all."
+                )
+        given = {**own, **{name: value for name, value in params.items() if name in own}}
+        if given["config"] is None:
+            given["config"] = self.config_class()
+        check_settings(given["config"], self)
+        for name, value in params.items():
+            if name not in own:
+                given["config"] = _with(given["config"], name.split(SEPARATOR)[1:], value)
+        self.__init__(**given)  # type: ignore[misc]  # from the start: what other settings fitted must not answer
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """Return an unfitted explainer of the same model with the same settings.
+
+        The model is what is explained, so that it is kept as it is: neither copied nor forgotten.
+        """
+        return type(self)(**self.get_params(deep=False))
 
     # Public methods, final: all methods check, batch and package alike. They compute gradients, also within no_grad.
 

@@ -13,7 +13,7 @@ from sparcets.core.evidence import shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
-from sparcets.core.series import Series
+from sparcets.core.series import Series, compare_pairs
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again
@@ -274,20 +274,8 @@ def _distances(a: Series, b: Series) -> FloatArray:
 
     The mean is over steps, the sum over features; infinite where no entry is shared.
     """
-    # Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab; what is missing or padding is 0 in the products and masked in the squares.
-    if a.gaps is None and b.gaps is None:
-        x, y, n_features = a.values, b.values, 1
-        known_x, known_y = a.inside.astype(np.float32), b.inside.astype(np.float32)  # steps
-        square_x, square_y = (x**2).sum(2), (y**2).sum(2)
-    else:  # a mask of entries instead of one of steps
-        x, y = (np.where(one.measured, one.values, 0.0) for one in (a, b))
-        n_features = a.n_features
-        known_x, known_y = (one.measured.reshape(len(one), -1).astype(np.float32) for one in (a, b))
-        square_x, square_y = (x**2).reshape(len(x), -1), (y**2).reshape(len(y), -1)
-    whole = square_x @ known_y.T + known_x @ square_y.T
-    squares = whole - 2 * (x.reshape(len(x), -1) @ y.reshape(len(y), -1).T)
+    squares, whole, common = compare_pairs(a, b)
     squares[squares < ROUNDING * whole] = 0.0  # equal series, but for rounding
-    common = known_x @ known_y.T / n_features
     return np.asarray(np.sqrt(np.divide(squares, common, out=np.full(common.shape, np.inf), where=common > 0)))
 
 

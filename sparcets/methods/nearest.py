@@ -12,7 +12,7 @@ from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.core.errors import DataError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_within
-from sparcets.core.series import Series
+from sparcets.core.series import Series, compare_pairs
 from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
@@ -95,14 +95,13 @@ class Nearest(BaseExplainer[NearestConfig]):
         known, scaler = self._known(request), request.info.scaler
         tries = min(self.config.candidates * request.n, max(1, len(known)))
         ranked = np.full((len(request), tries), -1, dtype=np.int64)
-        measure = _distances if request.series.gaps is None and self._series.gaps is None else _distances_with_gaps
         for k in np.unique(request.target):
             rows = np.flatnonzero(request.target == k)
             candidates = known[self._y[known] == k]
             if not len(candidates):
                 continue
             pair = request.series[rows], self._candidates(candidates, request)
-            distance = measure(*(one.with_values(scaler.transform(one.values.astype(np.float64))) for one in pair))
+            distance = _distances(*(one.with_values(scaler.transform(one.values.astype(np.float64))) for one in pair))
             # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of
             # neighbours at the same distance.
             order = np.argsort(distance.astype(np.float32), axis=1, kind="stable")[:, : ranked.shape[1]]
@@ -200,26 +199,8 @@ def _proba(request: Request, made: FloatArray, rows: IntArray) -> FloatArray:
 
 
 def _distances(a: Series, b: Series) -> FloatArray:
-    """Return the mean square difference of every pair over the steps both have: (len(a), len(b)).
-
-    From |a - b|² = |a|² + |b|² - 2ab, so that the pairs cost one matrix product instead of an array of differences.
-    """
-    inside_a, inside_b = a.inside, b.inside
-    x, y = a.values * inside_a[..., None], b.values * inside_b[..., None]
-    cross = x.reshape(len(x), -1) @ y.reshape(len(y), -1).T
-    square_x = (x**2).sum(2) @ inside_b.T  # |a|² over the steps that b has
-    square_y = inside_a @ (y**2).sum(2).T
-    common = inside_a.astype(np.float64) @ inside_b.T
-    return np.asarray(np.maximum(square_x + square_y - 2 * cross, 0.0) / common)
-
-
-def _distances_with_gaps(a: Series, b: Series) -> FloatArray:
-    """Return the mean square difference of every pair over the entries both have; infinite if they share none."""
-    known_a, known_b = (one.measured.reshape(len(one), -1) for one in (a, b))
-    x, y = (np.where(known, one.values.reshape(len(one), -1), 0.0) for known, one in ((known_a, a), (known_b, b)))
-    has_a, has_b = known_a.astype(np.float64), known_b.astype(np.float64)
-    squares = x**2 @ has_b.T + has_a @ (y**2).T - 2 * x @ y.T
-    common = has_a @ has_b.T
+    """Return the mean square difference of every pair over what both have; infinite if they share nothing."""
+    squares, _, common = compare_pairs(a, b)
     return np.asarray(np.divide(np.maximum(squares, 0.0), common, out=np.full(common.shape, np.inf), where=common > 0))
 
 

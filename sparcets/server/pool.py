@@ -65,7 +65,7 @@ def load(folder: Path, device: str, own_model: str | None = None) -> BaseExplain
     """Return the explainer of a fit, after its first answer, which takes longer than all others."""
     import torch
 
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     torch.set_num_threads(1)  # several workers, and small networks: more would wait for each other
     explainer = load_fit(folder, device=device, model=own_model)[1]

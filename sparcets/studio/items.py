@@ -189,7 +189,7 @@ def _copy(workspace: Workspace, kind: Any, source: Path, record: ClassifierRecor
 def _add_dataset(workspace: Workspace, run: dict[str, Any]) -> DatasetRecord:
     """Return the data set of a fit: opened by its name, or the file as it was split for the fit."""
     from sparcets.data.load import DATASETS, load_dataset, save_dataset
-    from sparcets.methods.fit_folder import data_of_fit
+    from sparcets.methods.folder import data_of_fit
 
     source, options = data_of_fit(run, "Fit again, on")
     seed = int(options.get("seed", 0))

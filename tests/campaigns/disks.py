@@ -20,7 +20,7 @@ from sparcets.core.errors import FileFormatError, SparcetsError
 from sparcets.data.load import save_dataset
 from sparcets.evaluation.scores import Scores
 from sparcets.io.files import TEMPORARY
-from sparcets.methods.fit_folder import new_folder, write_fit
+from sparcets.methods.folder import new_folder, write_fit
 from sparcets.show.report import write_report
 from sparcets_paper.benchmark.store import ResultStore
 

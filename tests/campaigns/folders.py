@@ -131,7 +131,7 @@ def material() -> Material:
     import pandas as pd
 
     from sparcets.data.load import load_dataset
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     made = site()
     run, explainer = load_fit(made.model, device="cpu")
@@ -142,7 +142,7 @@ def material() -> Material:
 
 
 def _fit(place: Path, *, force: bool) -> None:
-    from sparcets.methods.fit_folder import new_folder, write_fit
+    from sparcets.methods.folder import new_folder, write_fit
 
     made = material()
     with new_folder(place, force=force) as folder:

@@ -119,7 +119,7 @@ def _loads(path: Path, load: Callable[[Path], object]) -> Callable[[], str]:
 
 @interrupted("fit", seconds=2.0)
 def fit(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     methods = (["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"], ["-m", "sparcets"])
     force = ["--force"] if rng.random() < 0.5 else []

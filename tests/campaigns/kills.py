@@ -156,7 +156,7 @@ def _out(task: Task) -> Path:
 
 
 def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     run, explainer = load_fit(folder, device="cpu")
     state = {name: array.tobytes() for name, array in explainer._state().items()}
@@ -221,7 +221,7 @@ def explain_to(model: str, data: str, out: str) -> None:
     """Explain into a folder of several shards."""
     from sparcets.data.load import load_dataset
     from sparcets.io import explanations as shards
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     shards.MAX_SHARD_BYTES = SHARD_BYTES
     explainer = load_fit(Path(model), device="cpu")[1]

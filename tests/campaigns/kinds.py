@@ -23,7 +23,7 @@ from sparcets.io.explanations import ShardWriter
 from sparcets.io.files import write_json
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.fit_folder import load_fit, write_fit
+from sparcets.methods.folder import load_fit, write_fit
 from sparcets.motion.catching import CLASS_NAMES, load_catching
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba

@@ -163,7 +163,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 
 def code(here: Here) -> Any:
     """A fit that names a Python file, outside or in itself, with digests of that file."""
-    from sparcets.methods.fit_folder import RUN, digests_of, load_fit
+    from sparcets.methods.folder import RUN, digests_of, load_fit
     from sparcets.server.pool import load
 
     fit = here.received / "fit"

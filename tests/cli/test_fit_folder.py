@@ -101,7 +101,7 @@ def test_a_reader_beside_a_writer_gets_one_fit(
     fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from sparcets.io.folders import atomic_folder
-    from sparcets.methods.fit_folder import load_fit
+    from sparcets.methods.folder import load_fit
 
     model = tmp_path / "model"
     shutil.copytree(fits[0], model)

@@ -107,7 +107,7 @@ def test_a_model_that_changed_is_refused(place: Path, capsys: pytest.CaptureFixt
 def renamed(fit: Path, source: str) -> None:
     """Let a fit name another Python file, with all digests as they have to be: as a stranger could."""
     from sparcets.io.files import read_json, write_json
-    from sparcets.methods.fit_folder import RUN, digests_of
+    from sparcets.methods.folder import RUN, digests_of
 
     header = fit / "classifier" / "model.json"
     write_json(header, {**read_json(header, ""), "source": source})

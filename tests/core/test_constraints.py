@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sparcets as sp
 from sparcets.core.constraints import Constraints
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.errors import ConstraintError
 from sparcets.core.info import SeriesInfo
-from sparcets.testing.mocks import Scripted, mean_proba
 
 # Six steps of three features with training values in 0..1, so changes below 1e-6 are negligible.
 TRAINING = np.zeros((3, 6, 3))
@@ -189,10 +187,6 @@ def test_all_problems_are_in_one_message() -> None:
         assert part in message
 
 
-def test_same_value_by_name_and_by_index() -> None:
-    assert bind(ranges={"f0": (0, 1), 0: (0, 1)}).high.tolist() == [1, np.inf, np.inf]
-
-
 def test_json_round_trip() -> None:
     constraints = Constraints(
         immutable=[np.int64(2), "f1"],
@@ -254,10 +248,6 @@ def test_misspelt_constraints_are_named() -> None:
     with pytest.raises(ConstraintError, match=r"constraints are given by name, got \['a'\]. Known: immutable"):
         Constraints(["a"])
     assert list(inspect.signature(Constraints).parameters)[:2] == ["immutable", "frozen"]
-
-
-def test_a_largest_step_beyond_all_numbers_is_none() -> None:
-    assert bind(max_step={0: 1e300, 1: 2.0}).limit.tolist() == [np.inf, 2.0, np.inf]
 
 
 def test_features_of_zeros_and_ones_stay_such() -> None:
@@ -395,11 +385,3 @@ def test_contradictions_freeze_the_feature_and_its_group(first: dict[str, Any], 
 def test_ranges_that_share_one_value() -> None:
     bound = both({"ranges": {1: (0, 1)}}, {"ranges": {1: (1, 3)}})
     assert bound.mutable[1] and (bound.low[1], bound.high[1]) == (1, 1)
-
-
-def test_contradiction_in_all_features() -> None:
-    y = np.arange(12) % 3
-    ex = Scripted(sp.wrap(mean_proba, n_classes=3))
-    ex.fit(X, y, constraints=sp.Constraints(ranges=dict.fromkeys(range(4), (0, 1))))
-    with pytest.raises(ConstraintError, match="leave nothing that may change; loosen one"):
-        ex.explain(X, target=1, constraints=sp.Constraints(ranges=dict.fromkeys(range(4), (2, 3))))

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence
+from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence, find_segments
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.io.explanations import ShardWriter, load_explanation
@@ -60,15 +61,14 @@ def assert_same(one: Evidence, two: Evidence) -> None:
 
 def test_believed_needs_the_majority_of_every_family() -> None:
     known = evidence([[1, 1, 1], [0.6, 0.51, 1], [1, 1, 0.5], [0, 0, 0], [1, 1, NAN]])
-    assert known.believed.tolist() == [True, True, False, False, False]
-    assert Evidence.none(2).believed.tolist() == [False, False], "nobody was asked"
+    assert explanation(known).believed.tolist() == [True, True, False, False, False]
 
 
 def test_no_evidence_has_the_shapes_of_evidence() -> None:
-    none = Evidence.none(2)
-    assert len(none) == 2 and none.families == () and none.support.shape == (2, 0)
+    none = explanation(Evidence.none(2))
+    assert none.families == () and none.support.shape == (2, 0) and none.believed.tolist() == [False, False]
     assert list(none.plausibility) == list(PLAUSIBILITY) and list(none.curve) == list(CURVE)
-    assert all(np.isnan(values).all() and values.shape == (2,) for values in none.plausibility.values())
+    assert all(np.isnan(values).all() for values in none.evidence.plausibility.values())
     assert all(values.shape == (2, 0) for values in none.curve.values())
     assert np.isnan([none.least_believed, none.flips_at]).all() and none.fragile.tolist() == [False, False]
 
@@ -80,14 +80,11 @@ def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order() -> N
         valid=[[1, 1, 1, 1], [1, 0, 1, NAN], [0, 0, NAN, NAN], [1, 1, NAN, NAN]],
     )
     known = evidence(np.zeros((4, 3))).with_curve(points, np.arange(4))
-    np.testing.assert_array_equal(known.least_believed, [0.2, NAN, 0.2, 0.2])
-    np.testing.assert_array_equal(known.flips_at, [0.02, 0.1, NAN, 0.05])
-    assert known.fragile.tolist() == [True, False, False, False], "0.02 < 0.2 / 4; unknown is not fragile"
     e = explanation(known)
-    np.testing.assert_array_equal(e.least_believed, known.least_believed)
-    assert e.families == known.families and e.support is known.support and not e.believed.any()
-    np.testing.assert_array_equal(e.flips_at, known.flips_at)
-    assert e.fragile.tolist() == known.fragile.tolist() and e.curve is known.curve
+    np.testing.assert_array_equal(e.least_believed, [0.2, NAN, 0.2, 0.2])
+    np.testing.assert_array_equal(e.flips_at, [0.02, 0.1, NAN, 0.05])
+    assert e.fragile.tolist() == [True, False, False, False], "0.02 < 0.2 / 4; unknown is not fragile"
+    assert e.families == known.families and e.support is known.support and e.curve is known.curve
     with pytest.raises(ShapeError, match=r"one row per answer in every array.*'evidence': 2"):
         replace(e, evidence=Evidence.none(2))
 
@@ -125,21 +122,15 @@ def test_status_and_validity_come_first() -> None:
 
 
 @given(st.lists(st.integers(-4, 3), max_size=6))
-def test_selecting_answers_selects_their_evidence(rows: list[int]) -> None:
+def test_selecting_and_joining_answers_selects_and_joins_their_evidence(rows: list[int]) -> None:
     share = np.arange(8.0).reshape(4, 2)
     known = evidence(np.arange(12.0), distance=np.arange(4.0)).with_curve(curve(share, share, share), np.arange(4))
-    part = explanation(known)[rows].evidence
-    index = np.array(rows, dtype=np.int64)
+    whole, index = explanation(known), np.array(rows, dtype=np.int64)
+    part = whole[rows].evidence
     np.testing.assert_array_equal(part.support, known.support[index])
     np.testing.assert_array_equal(part.plausibility["distance"], np.arange(4.0)[index])
     np.testing.assert_array_equal(part.curve["valid"], share[index])
     assert part.families == known.families
-
-
-def test_joining_the_parts_gives_the_whole() -> None:
-    share = np.arange(8.0).reshape(4, 2)
-    known = evidence(np.arange(12.0)).with_curve(curve(share, share, share), np.arange(4))
-    whole = explanation(known)
     assert_same(join([whole[:1], whole[1:1], whole[1:]]).evidence, known)
 
 
@@ -149,7 +140,7 @@ def test_joining_fills_with_nan_what_a_part_does_not_have() -> None:
     joined = Evidence.join([Evidence.none(1), short, long])
     np.testing.assert_array_equal(joined.support, [[NAN] * 3, [1] * 3, [1] * 3])
     np.testing.assert_array_equal(joined.curve["share"], [[NAN, NAN], [0.2, NAN], [0.3, 0.1]])
-    assert joined.believed.tolist() == [False, True, True]
+    assert explanation(joined).believed.tolist() == [False, True, True]
     assert explanation(joined).verdict.tolist() == ["doubtful", "believed", "believed"]
     with pytest.raises(DataError, match=r"different families cannot be joined.*Join answers of the same explainer"):
         Evidence.join([short, evidence([[1]], families=("kernels",))])
@@ -158,7 +149,7 @@ def test_joining_fills_with_nan_what_a_part_does_not_have() -> None:
 def test_a_curve_of_some_answers() -> None:
     known = evidence(np.ones((3, 3))).with_curve(curve([[0.2], [0.4]], [[1], [1]], [[1], [0]]), np.array([0, 2]))
     np.testing.assert_array_equal(known.curve["share"], [[0.2], [NAN], [0.4]])
-    np.testing.assert_array_equal(known.flips_at, [0.2, NAN, NAN])
+    np.testing.assert_array_equal(explanation(known).flips_at, [0.2, NAN, NAN])
 
 
 @pytest.mark.parametrize(
@@ -204,3 +195,26 @@ def test_a_folder_keeps_the_evidence(tmp_path: Path) -> None:
     assert folder.families == KNOWN.families and folder.verdict.tolist() == whole.verdict.tolist()
     assert_same(folder[[3, 0]].evidence, KNOWN[np.array([3, 0])])
     assert folder.evidence is folder.evidence, "read once"
+
+
+def by_loop(changed: Any) -> list[tuple[int, int, int, int]]:
+    found = []
+    for i, f in np.ndindex(changed.shape[0], changed.shape[2]):
+        start, value = 0, 0
+        for t in range(changed.shape[1] + 1):
+            now = int(changed[i, t, f]) if t < changed.shape[1] else 0
+            if now != value:
+                if value:
+                    found.append((i, f, start, t))
+                start, value = t, now
+    return found
+
+
+SHAPES = hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=6)
+
+
+@given(hnp.arrays(bool, SHAPES) | hnp.arrays(np.float64, SHAPES, elements=st.sampled_from([-1.0, 0.0, 1.0])))
+def test_segments_equal_those_of_a_loop(changed: Any) -> None:
+    found = find_segments(changed)
+    rows = list(zip(found.series, found.feature, found.start, found.end, strict=True))
+    assert rows == by_loop(changed) and len(found) == len(rows)

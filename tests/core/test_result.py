@@ -62,31 +62,18 @@ def test_derived_values_by_hand() -> None:
     )
 
 
-def test_share_changed_ignores_padding_and_immutable_features() -> None:
+def test_share_changed_is_of_the_entries_that_may_change(tmp_path) -> None:
     e = explanation(lengths=np.array([4, 4, 2]), mutable=np.array([False, True]))
     assert e.share_changed.tolist() == [3 / 4, 0, 0 / 2], "a change of a feature that may not change is none of them"
-
-
-def test_share_changed_is_of_the_entries_that_may_change() -> None:
     frozen = np.array([[True, True], [False, True], [True, False], [False, False]])
     e = explanation(frozen=frozen)
     assert e.may_change[0].tolist() == (~frozen).tolist()
     assert e.share_changed.tolist() == [4 / 4, 0, 1 / 4]
     padded = explanation(frozen=frozen, lengths=np.array([4, 4, 2]), mutable=np.array([True, False]))
     assert padded.may_change.sum((1, 2)).tolist() == [2, 2, 1] and padded.share_changed.tolist() == [1, 0, 0]
-
-
-def test_what_was_frozen_stays_with_slices_joins_and_files(tmp_path) -> None:
-    frozen = np.array([[True, True], [False, True], [True, False], [False, False]])
-    e = explanation(frozen=frozen)
     e.save(tmp_path / "run.npz")
     for same in (e[0], e[[0, 2]], join([e[0], e[1:]]), load_explanation(tmp_path / "run.npz")):
         assert same.share_changed[0] == 1
-
-
-def test_frozen_entries_of_another_shape_are_refused() -> None:
-    with pytest.raises(ShapeError, match=r"frozen entries must be given as \(4, 2\) \(time, features\), got \(2,\)"):
-        explanation(frozen=np.array([True, False]))
 
 
 @pytest.mark.parametrize(
@@ -160,19 +147,6 @@ def test_to_frame_by_hand() -> None:
     assert explanation(evidence=known).to_frame()["believed"].tolist() == [False, False, False, True]
 
 
-def test_a_rise_and_the_fall_after_it_are_two_rows_as_in_the_words() -> None:
-    """In one row they would cancel: no change on average, where the text says raise and lower."""
-    counterfactual = np.zeros((1, 8, 2), dtype=np.float32)
-    counterfactual[0, :4, 0], counterfactual[0, 4:, 0] = 2.0, -2.0
-    one = {"target": [1], "status": ["generated"], "reason": [""], "query_index": [0]}
-    proba = {"proba_before": np.array([[0.7, 0.2, 0.1]]), "proba_after": np.array([[0.3, 0.6, 0.1]])}
-    arrays = {name: np.array(values) for name, values in one.items()}
-    e = explanation(query=np.zeros_like(counterfactual), counterfactual=counterfactual, **arrays, **proba)
-    assert e.to_frame()[["start", "end", "mean_change"]].to_numpy().tolist() == [[0, 4, 2.0], [4, 8, -2.0]]
-    text = e.text(0)
-    assert "raise f0 by 2 in steps 0 to 3" in text and "lower f0 by 2 in steps 4 to 7" in text
-
-
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1))
 def test_to_frame_sums_the_changes(seed: int) -> None:
@@ -191,6 +165,8 @@ def test_to_frame_sums_the_changes(seed: int) -> None:
 
 
 def test_inconsistent_arrays() -> None:
+    with pytest.raises(ShapeError, match=r"frozen entries must be given as \(4, 2\) \(time, features\), got \(2,\)"):
+        explanation(frozen=np.array([True, False]))
     with pytest.raises(ShapeError, match=r"one row per answer in every array.*'target': 2"):
         explanation(target=np.array([1, 0]))
     with pytest.raises(ShapeError, match=r"got \(3, 4, 2\) and \(3, 4, 1\)"):

@@ -18,7 +18,7 @@ import pytest
 import sparcets as sp
 from sparcets.io import ray as engine_of_ray
 from sparcets.io.engines import make_engine
-from sparcets.methods.fit_folder import digests_of
+from sparcets.methods.folder import digests_of
 from sparcets.testing.data import make_series
 from sparcets_paper.benchmark.plan import Cell, Plan
 from sparcets_paper.benchmark.runner import run_plan

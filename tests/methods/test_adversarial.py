@@ -4,8 +4,6 @@ import logging
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import TargetError
@@ -17,7 +15,7 @@ from sparcets.training.losses import LossTerm, limb_lengths
 METHODS = ["Sparce", "Gan", "CounterGan"]
 each_method = pytest.mark.parametrize("method", METHODS)
 X, Y = make_series(36, n_steps=9)
-QUERIES = make_series(24, n_steps=9, seed=1)[0]
+QUERIES, LABELS = make_series(24, n_steps=9, seed=1)
 SMALL = ("generator.hidden=8", "generator.layers=1", "train.batch_size=8", "train.lr=0.005")
 
 
@@ -48,43 +46,6 @@ def test_a_single_target_is_used_by_itself_and_no_other_is_taken(method, target)
         with pytest.raises(TargetError, match=f"this {method} was fitted for the target '1' alone"):
             ex.explain(QUERIES, target=other)
     assert (ex.explain(X[Y == 1][:2]).status == "unchanged").all()
-
-
-def test_the_summary_says_what_was_trained():
-    ex = build("Sparce", "train.epochs=3")
-    assert "not fitted" in ex.summary()
-    text = ex.fit(X, Y).summary()
-    assert "Trained towards every class for 3 epochs" in text
-    for name in ("adversarial", "classification", "similarity", "sparsity", "smoothness", "discriminator", "valid"):
-        assert f"{name} {ex.history_[name][-1]:.3g}" in text
-    assert "Trained towards 1 for 2 epochs" in build("Gan", "train.epochs=2", target=1).fit(X, Y).summary()
-
-
-class TwoClasses(nn.Module):
-    """Class 1 where feature 1 stands above feature 0, in the given form."""
-
-    def __init__(self, form):
-        super().__init__()
-        self.form = form
-
-    def forward(self, x):
-        logit = 10 * (x[..., 1] - x[..., 0]).mean(1)
-        if self.form == "sigmoid":
-            return torch.sigmoid(logit)
-        return torch.softmax(torch.stack([torch.zeros_like(logit), logit], 1), 1)
-
-
-@pytest.mark.parametrize("form", ["sigmoid", "probabilities"])
-@pytest.mark.parametrize("target", [None, 0])
-def test_two_classes_with_either_output(form, target):
-    X2, y2 = make_series(24, n_steps=9, n_features=3, n_classes=2)
-    config = sp.SparceConfig.tiny() if target is None else sp.SparceConfig.paper(target=target)
-    model = sp.wrap(TwoClasses(form), output=form, n_classes=2)
-    plain = ("weights.classification=1", "weights.sparsity=1", "train.epochs=40", "train.lr=0.01")
-    ex = sp.Sparce(model, config.override(*SMALL, *plain)).fit(X2, y2)
-    e = ex.explain(X2 if target is None else X2[y2 == 1])
-    assert (e.target == 1 - e.predicted).all()
-    assert e.valid.mean() > 0.9
 
 
 LIMITS = sp.Constraints(direction={0: "up", 1: "up", 2: "up"}, frozen=[(0, 4)], ranges={1: (-3.0, 3.0)})
@@ -165,3 +126,24 @@ def test_in_own_units_nothing_is_rescaled_and_constant_features_stay_constant():
     np.testing.assert_array_equal(own.info_.constant, [False, False, False, True])
     e = own.explain(series, target=1)
     assert not e.changed[:, :, 3].any() and e.changed[:, :, 1].any()
+
+
+def test_one_fit_serves_every_target_through_the_sparsity_layer():
+    explainer = build("Sparce", "train.epochs=25").fit(X, Y)
+    assert explainer.method == "sparce" and "Trained towards every class for 25 epochs" in explainer.summary()
+    for target in range(3):
+        e = explainer.explain(QUERIES, target=target)
+        open_queries = e.status != "unchanged"
+        assert np.array_equal(open_queries, target != LABELS) and e.valid.mean() > 0.9
+        assert e.share_changed[open_queries].mean() < 0.95  # exact zeros
+
+
+def test_the_paper_s_settings_train_for_one_target_and_only_report_sparsity():
+    plain, sparse = (
+        build("Sparce", "train.epochs=4", f"weights.sparsity={weight}", target=1).fit(X, Y) for weight in (1.0, 50.0)
+    )
+    assert (plain.explain(QUERIES).target == 1).all() and "Trained towards 1" in plain.summary()
+    assert plain.history_["classification"] == sparse.history_["classification"]  # its weight changes no parameter
+    settings = ("train.epochs=4", "trains_sparsity=true", "weights.sparsity=50.0")
+    trained = build("Sparce", *settings, target=1).fit(X, Y)
+    assert trained.history_["classification"] != sparse.history_["classification"]

@@ -46,14 +46,9 @@ def with_value(value, place):
     ("series", "labels", "error"),
     [
         (X[0], Y, ShapeError),
-        (X[:0], Y[:0], ShapeError),
-        (with_value(np.nan, (3, 5, 1)), Y, NonFiniteError),
         (with_value(-np.inf, (0, 0, 3)), Y, NonFiniteError),
         (X, Y[:7], LabelError),
-        (X, np.eye(3)[Y], LabelError),
         (X, np.where(Y == 2, 3, Y), LabelError),
-        (X, np.where(Y == 2, 2**64 - 1, Y.astype(np.uint64)), LabelError),
-        (X, Y * 0, LabelError),
         (X, np.array(["calm", "brisk", "willd"])[Y], UnknownNameError),
         (X[..., :2], Y, ModelOutputError),
     ],
@@ -113,24 +108,15 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
         ({"X": QUERIES[..., :3]}, FeatureMismatchError, "Nearest was fitted on 4 features"),
         ({"X": QUERIES[:, :6]}, FeatureMismatchError, "Nearest was fitted on series of 8 steps"),
         ({"X": with_value(np.nan, (2, 7, 0))}, NonFiniteError, None),
-        ({"X": QUERIES.astype(str).astype("<U5").astype(object) + "x"}, DataError, None),
         ({"target": "wlid"}, TargetError, None),
-        ({"target": 3}, TargetError, None),
-        ({"target": -1}, TargetError, None),
-        ({"target": True}, TargetError, None),
-        ({"target": 1.0}, TargetError, None),
-        ({"target": [1, 2]}, TargetError, None),
+        ({"target": [1, 2]}, TargetError, "one class, or one per query: 20 queries came with 2 targets"),
         ({"lengths": [8] * 19}, ShapeError, None),
-        ({"lengths": [0] * 20}, ShapeError, None),
         ({"n": 0}, ConfigError, "n must be a whole number from 1 to 1,000,000, got 0"),
-        ({"n": True}, ConfigError, None),
         ({"n": 1.5}, ConfigError, None),
+        ({"confidence": 1.0}, ConfigError, "confidence must be a probability between 0 and 1"),
         ({"sparsity": 0}, ConfigError, None),
         ({"sparsity": 1.01}, ConfigError, r"sparsity must be a share in \(0, 1\], got 1.01"),
-        ({"sparsity": 10}, ConfigError, None),
         ({"sparsity": np.nan}, ConfigError, None),
-        ({"sparsity": True}, ConfigError, None),
-        ({"sparsity": "10%"}, ConfigError, "got '10%'"),
         ({"constraints": {"immutable": [0]}}, ConfigError, r"constraints must be sp.Constraints\(\.\.\.\), got dict"),
         ({"constraints": sp.Constraints(immutable=["f9"])}, ConstraintError, "no feature 'f9'"),
         ({"constraints": sp.Constraints(immutable=range(4))}, ConstraintError, "leave nothing that may change"),
@@ -148,11 +134,6 @@ def test_constraints_that_are_none_and_too_strict_together_are_refused():
     ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(immutable=[0, 1]))
     with pytest.raises(ConstraintError, match="given to fit and to explain together"):
         ex.explain(QUERIES, target=1, constraints=sp.Constraints(immutable=[2, 3]))
-
-
-def test_explain_before_fit():
-    with pytest.raises(NotFittedError, match=r"this Nearest is not fitted yet. Call fit\(dataset\) or fit\(X, y\)"):
-        sp.Nearest(clf()).explain(QUERIES)
 
 
 def test_a_dataset_comes_alone():

@@ -48,7 +48,6 @@ class Context:
     other: Any = None
 
 
-SEARCHED = ("proposals='search'",)
 # Fields that need other data, and the tests that have them.
 ELSEWHERE = {
     ("sparcets", "without_laws"): "tests/methods/own/test_search.py",
@@ -60,13 +59,10 @@ CONTEXTS = {
     "train.balance": Context("it balances the queries and targets of one class", ("target=1",)),
     "train.patience": Context("the training must stop improving", ("train.epochs=6", "train.lr=1e-6")),
     "trains_sparsity": Context("there must be a sparsity term", ("weights.sparsity=0.3",)),
-    "sparcets/weights.sparsity": Context("it must be phased in by the first epoch", ("ramp=0.0",)),
-    "ramp": Context("the share of the training that is done grows by epochs", ("ramp=1.0", "train.epochs=2")),
     "max_series": Context("there must be more series", other=20),
-    "proposals": Context("without a search some queries are answered in one pass", other="search"),
-    "change_price": Context("queries must be searched", SEARCHED, other=0.0),
-    "groups": Context("all features are one group", SEARCHED, other='[["f0","f1","f2","f3"]]'),
-    "store_courses": Context("it concerns the edits of answers", SEARCHED, other=False),
+    "change_price": Context("the cheapest answer must be another", other=0.0),
+    "groups": Context("all features are one group", other='[["f0","f1","f2","f3"]]'),
+    "store_courses": Context("it concerns the edits of answers", other=False),
     "max_lambdas": Context("some queries must not be valid at once", ("max_lambdas=1", "steps=2")),
     "lambda_step": Context("some queries must not be valid at once", ("steps=2",), other=0.25),
     "candidates": Context("the nearest must not be enough", ("candidates=1",), (("sparsity", 0.1),)),

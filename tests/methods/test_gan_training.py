@@ -1,21 +1,15 @@
 """Trainings of a generator: started again once if they fail, resumed where they were, refused if they are others'."""
 
 import logging
-from dataclasses import replace
 
 import pytest
 import torch
 
 import sparcets as sp
 from sparcets.core.errors import FileFormatError, TrainingError
-from sparcets.core.info import SeriesInfo
-from sparcets.core.series import Series
-from sparcets.methods.adversarial import fit_with_restart, training_identity
-from sparcets.methods.request import FitJob
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.checkpoint import FILE
-from sparcets.training.loop import TrainingFailure
 from sparcets.training.losses import LossTerm
 
 X, Y = make_series(24, n_steps=8)
@@ -59,16 +53,9 @@ def test_a_dead_generator_is_started_again_once_from_other_weights(every, caplog
     assert ex.explain(X, target=1).changed.any()
 
 
-METHODS = {
-    "Sparce": CONFIG,
-    "Explainer": sp.ExplainerConfig.tiny().override("train.epochs=1", "train.check_every=100", "believed_by=model"),
-}
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_exploding_loss_is_an_error_also_in_a_short_training(method, caplog):
+def test_an_exploding_loss_is_an_error_also_in_a_short_training(caplog):
     huge = {"mine": LossTerm(1.0, lambda q, c: 1e9 + c.sum((1, 2)))}
-    ex = getattr(sp, method)(classifier(), METHODS[method], domain_losses=huge)
+    ex = sp.Sparce(classifier(), CONFIG, domain_losses=huge)
     with pytest.raises(TrainingError, match=r"exploded: mine is 1e\+09 after"):
         ex.fit(X, Y)
     assert "starting again" in caplog.text
@@ -76,8 +63,7 @@ def test_an_exploding_loss_is_an_error_also_in_a_short_training(method, caplog):
         ex.explain(X, target=1)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_second_attempt_is_resumed_as_the_second(method, interrupted, tmp_path):
+def test_a_second_attempt_is_resumed_as_the_second(interrupted, tmp_path):
     steps = []
 
     def fails_once(query, counterfactual):
@@ -86,9 +72,7 @@ def test_a_second_attempt_is_resumed_as_the_second(method, interrupted, tmp_path
 
     def build():
         domain_losses = {"mine": LossTerm(1.0, fails_once)}
-        return getattr(sp, method)(
-            classifier(), METHODS[method].override("train.epochs=2"), domain_losses=domain_losses
-        )
+        return sp.Sparce(classifier(), CONFIG.override("train.epochs=2"), domain_losses=domain_losses)
 
     whole = build().fit(X, Y)
     per_epoch = len(steps) // 3  # one epoch of the first attempt, two of the second
@@ -115,86 +99,18 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_checkpoint_of_another_training_is_refused(method, interrupted, tmp_path):
+def test_a_checkpoint_of_another_training_is_refused(interrupted, tmp_path):
     def fit(settings=(), *, sharpness=10.0, domain_losses=None, **given):
-        config = METHODS[method].override("train.epochs=2", *settings)
-        explainer = getattr(sp, method)(classifier(sharpness), config, domain_losses=domain_losses)
+        config = CONFIG.override("train.epochs=2", *settings)
+        explainer = sp.Sparce(classifier(sharpness), config, domain_losses=domain_losses)
         explainer.fit(**{"X": X, "y": Y, **given}, checkpoint=tmp_path)
 
-    with interrupted(4 if method == "Sparce" else 26):  # the first step of the second epoch
+    with interrupted(4):  # the first step of the second epoch
         fit()
     before = (tmp_path / FILE).read_bytes()
-    # What makes an identity is shared: two differences are enough for the slower method.
-    for name in OTHERS if method == "Sparce" else ("lr", "classifier"):
-        settings, given = OTHERS[name]
+    for name, (settings, given) in OTHERS.items():
         words = "for another classifier" if name == "classifier" else "with other settings or data"
         with pytest.raises(FileFormatError, match=rf"{words}. Choose another folder, or remove it"):
             fit(settings, **given)
         assert (tmp_path / FILE).read_bytes() == before, name
     fit()
-
-
-def job(**changes):
-    info, constraints = SeriesInfo.from_series(X, ("0", "1", "2")), sp.Constraints()
-    given = FitJob(
-        series=Series(X),
-        y=Y,
-        info=info,
-        target=None,
-        constraints=constraints.bind(info),
-        constraints_given=constraints.to_dict(),
-        checkpoint=None,
-        progress=False,
-    )
-    return replace(given, **changes)
-
-
-def test_the_identity_of_a_training_is_all_that_determines_it():
-    def identity(method="sparce", config=CONFIG, domain_losses=None, attempt=0, **changes):
-        return training_identity(method, config, domain_losses or {}, job(**changes), attempt)
-
-    others = [
-        identity(method="gan"),
-        identity(config=CONFIG.override("train.lr=1")),
-        identity(domain_losses={"mine": LossTerm(1.0, constant)}),
-        identity(domain_losses={"mine": LossTerm(2.0, constant)}),
-        identity(attempt=1),
-        identity(series=Series(X + 1)),
-        identity(y=Y[::-1]),
-        identity(constraints=sp.Constraints(immutable=[0]).bind(job().info)),
-        identity(constraints_given={"other": 1}),
-    ]
-    assert len({identity(), *others}) == len(others) + 1
-    assert identity() == identity(series=Series(X.copy()), progress=True)
-
-
-def test_a_failure_is_tried_again_once_and_other_errors_are_not():
-    for failures, attempts in ((0, [0]), (1, [0, 1])):
-        tried = []
-
-        def train(attempt, tried=tried, failures=failures):
-            tried.append(attempt)
-            if len(tried) <= failures:
-                raise TrainingFailure("it failed")
-
-        fit_with_restart(job(), train, str)
-        assert tried == attempts
-    tried = []
-
-    def failing(attempt):
-        tried.append(attempt)
-        raise TrainingFailure("it failed")
-
-    with pytest.raises(TrainingError, match=r"^it failed\. Try a smaller train\.lr"):
-        fit_with_restart(job(), failing, str, restarts=0)
-    assert tried == [0]
-    tried = []
-
-    def broken(attempt):
-        tried.append(attempt)
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fit_with_restart(job(), broken, str)
-    assert tried == [0]

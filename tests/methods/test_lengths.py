@@ -12,7 +12,6 @@ from sparcets.core.series import Series
 from sparcets.core.settings import TrainConfig
 from sparcets.methods.own import surrogate
 from sparcets.methods.own.family import FEATURES, Family
-from sparcets.methods.own.generator import Critic, GatedGenerator
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MaskedMeanModule
@@ -34,19 +33,6 @@ def series() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.where(torch.arange(STEPS)[:, None] < LENGTHS[:, None, None], x, 0.0), torch.arange(len(LENGTHS)) % 3
 
 
-@pytest.mark.parametrize("backbone", ["mixer", "lstm", "tcn"])
-@pytest.mark.parametrize("gate", ["window", "feature", "none"])
-@torch.no_grad()
-def test_our_generator_computes_the_same_with_and_without_padding(backbone, gate):
-    torch.manual_seed(0)
-    generator = GatedGenerator(**SIZES, mutable=[0, 1, 2, 3], backbone=backbone, gate=gate).eval()
-    (x, target), weight = series(), torch.linspace(-1, 3, len(LENGTHS))
-    whole = generator(x, target, weight, LENGTHS)
-    for i, n in enumerate(LENGTHS):
-        alone = generator(x[i : i + 1, :n], target[i : i + 1], weight[i : i + 1])
-        torch.testing.assert_close(whole[i : i + 1, :n], alone, atol=1e-5, rtol=0)
-
-
 @pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
 @torch.no_grad()
 def test_the_networks_of_the_paper_compute_the_same_with_and_without_padding(backbone):
@@ -60,16 +46,6 @@ def test_the_networks_of_the_paper_compute_the_same_with_and_without_padding(bac
         one = x[i : i + 1, :n], target[i : i + 1]
         torch.testing.assert_close(whole[i : i + 1, :n], generator(*one), atol=1e-5, rtol=0)
         torch.testing.assert_close(logits[i : i + 1], discriminator(*one), atol=1e-5, rtol=0)
-
-
-@torch.no_grad()
-def test_our_critic_computes_the_same_with_and_without_padding():
-    torch.manual_seed(0)
-    critic = Critic(**SIZES).eval()
-    x, target = series()
-    logits = critic(x, target, LENGTHS)
-    for i, n in enumerate(LENGTHS):
-        torch.testing.assert_close(logits[i : i + 1], critic(x[i : i + 1, :n], target[i : i + 1]), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("term", [losses.similarity, losses.smoothness])
@@ -106,13 +82,6 @@ def test_intervals_are_the_same_parts_of_a_shorter_series(family):
     torch.testing.assert_close(half, whole, atol=0.03, rtol=0)  # mean, spread and rise; or quantiles
 
 
-def test_features_of_the_whole_length_are_those_of_series_without_padding():
-    x = torch.tensor(X)
-    for family, kind in FEATURES.items():
-        drawn = kind.draw(x, 0, sharp=True)
-        assert torch.equal(drawn.at_length(STEPS, STEPS)(x), drawn(x)), family
-
-
 def test_prototypes_are_resampled_to_the_length_of_the_query():
     prototypes = Prototypes(Series(PADDED, N), Y, np.arange(90), NO_SCALE).at_length(10)
     assert prototypes.series.values.shape == (90, 10, 4) and prototypes.series.lengths is None
@@ -122,7 +91,7 @@ def test_prototypes_are_resampled_to_the_length_of_the_query():
     assert alone.at_length(STEPS) is alone
 
 
-def test_a_black_box_and_the_generator_explain_series_of_unequal_length(monkeypatch):
+def test_a_black_box_is_explained_with_series_of_unequal_length(monkeypatch):
     monkeypatch.setattr(surrogate, "STEPS", 150)
     module = MaskedMeanModule()
 
@@ -131,11 +100,10 @@ def test_a_black_box_and_the_generator_explain_series_of_unequal_length(monkeypa
             return module(torch.tensor(series), torch.tensor(lengths)).softmax(1).numpy()
 
     queries = [one[:n] for one, n in zip(X[Y != 1][:4], N[Y != 1][:4], strict=True)]
-    for classifier, settings in ((sp.wrap(black_box), []), (sp.wrap(module, n_classes=3), ["proposals=generator"])):
-        config = sp.ExplainerConfig.tiny().override(*settings, "believed_by=model")
-        e = sp.Explainer(classifier, config).fit(PADDED, Y, lengths=N).explain(queries, target=1, curve=True)
-        assert np.array_equal(e.valid, classifier.predict(e.counterfactual, e.lengths) == 1)
-        assert e.valid.mean() > 0.5 and not e.changed[np.arange(STEPS) >= e.lengths[:, None]].any()
+    classifier, config = sp.wrap(black_box), sp.ExplainerConfig.tiny().override("believed_by=model")
+    e = sp.Explainer(classifier, config).fit(PADDED, Y, lengths=N).explain(queries, target=1, curve=True)
+    assert np.array_equal(e.valid, classifier.predict(e.counterfactual, e.lengths) == 1)
+    assert e.valid.mean() > 0.5 and not e.changed[np.arange(STEPS) >= e.lengths[:, None]].any()
 
 
 def nearest():
@@ -178,16 +146,9 @@ def test_the_users_projection_is_given_series_without_padding():
             assert np.ptp(delta[:n], axis=0).max() < 1e-5 and not delta[n:].any()
 
 
-def test_constraints_that_freeze_a_short_series_leave_it_without_an_answer():
-    queries = [X[Y != 1][0][:6], X[Y != 1][0]]
-    e = sp.Explainer(sp.wrap(MaskedMeanModule(), n_classes=3), sp.ExplainerConfig.tiny().override("believed_by=model"))
-    e = e.fit(PADDED, Y, lengths=N).explain(queries, target=1, constraints=sp.Constraints(frozen=[(0, 6)]))
-    assert e.status[0] == "not_found" and not e.changed[0].any() and e.valid[1] and not e.changed[1, :6].any()
-
-
 LONGER = [make_series(6, n_steps=n, seed=1)[0][1] for n in (12, 20, 31)]  # of class 0; the fit has 20 steps at most
 QUICKLY = {
-    "Explainer": {"families": ("intervals",), "proposals": "search"},
+    "Explainer": {"families": ("intervals",)},
     "Sparce": {"train": TrainConfig(epochs=2)},
     "Ics": {},
     "Nearest": {},

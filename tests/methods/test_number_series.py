@@ -19,7 +19,7 @@ LENGTHS[:3] = (12, 15, STEPS)
 INSIDE = np.arange(STEPS)[None] < LENGTHS[:, None]
 PADDED = np.where(INSIDE[..., None], X, 0)
 GAPS = (np.random.default_rng(1).random(X.shape) < 0.15) & (np.arange(STEPS) > 0)[None, :, None]
-TINY = sp.ExplainerConfig(families=("intervals",), proposals="search")
+TINY = sp.ExplainerConfig(families=("intervals",))
 
 
 class Level(nn.Module):

@@ -87,11 +87,10 @@ def as_map(folder):
 
 
 @pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("method", ["nearest", "sparcets"])  # the pipeline is shared
-def test_a_folder_checks_each_block_once(method, source, tmp_path, fitted, checked, monkeypatch):
+def test_a_folder_checks_each_block_once(source, tmp_path, fitted, checked, monkeypatch):
     monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * PER_SHARD)
     queries = SOURCES[source](tmp_path)
-    fitted[method].explain(queries, target=1, out=tmp_path / "out")
+    fitted["nearest"].explain(queries, target=1, out=tmp_path / "out")
     n_blocks = len(list((tmp_path / "out").glob("shard-*.npz")))
     assert n_blocks == -(-len(QUERIES) // PER_SHARD)
     assert checked["series"] == len(QUERIES), "a series was checked twice"
@@ -99,12 +98,3 @@ def test_a_folder_checks_each_block_once(method, source, tmp_path, fitted, check
     assert checked["check_series"] <= (len(QUERIES) if source == "series" else n_blocks)
     assert 1 <= checked["check_target"] <= n_blocks
     assert checked["check_lengths"] <= 1 and checked["check_labels"] == 0
-
-
-def test_lengths_are_checked_once_too(checked):
-    lengths = np.full(len(X), 8)
-    explainer = build("nearest").fit(X, Y, lengths=lengths)
-    assert checked["check_lengths"] == 1
-    checked.clear()
-    explainer.explain(QUERIES, target=1, lengths=lengths[: len(QUERIES)])
-    assert checked["check_lengths"] == 1

@@ -5,14 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.core.errors import CapabilityError, MissingExtraError, NotFittedError, StorageError
 from sparcets.methods import export as exporting
 from sparcets.methods.export import export_generator
-from sparcets.methods.own.operating_point import best_point
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -47,9 +45,6 @@ def build(method, *settings, target=None):
 
 
 METHODS = {
-    "sparcets": lambda: build("Explainer"),
-    "sparcets with a TCN": lambda: build("Explainer", "generator.backbone=tcn"),
-    "sparcets with feature gates": lambda: build("Explainer", "gate=feature"),
     "sparce": lambda: build("Sparce"),
     "sparce of the paper": lambda: build("Sparce", "generator.hidden=8", target=TARGET),
     "gan": lambda: build("Gan", "generator.backbone=gru"),
@@ -64,23 +59,11 @@ def test_it_answers_as_the_fitted_one_does(tmp_path, name):
     difference = export_generator(explainer, tmp_path / "g.onnx")
     assert 0 <= difference < 1e-4
     scaler = explainer.info_.scaler
-    if name.startswith("sparcets"):  # whose answers are chosen among several proposals
-        point, x = best_point(explainer.trade_off_), torch.tensor(scaler.transform(QUERIES))
-        target = torch.full((len(QUERIES),), TARGET)
-        delta = point.residual_scale * explainer._fitted_model().propose(x, target, point.log_sparsity_weight).numpy()
-        expected = scaler.add_delta(QUERIES, delta)
-    else:
-        expected = explainer.explain(QUERIES, target=TARGET).counterfactual
+    expected = explainer.explain(QUERIES, target=TARGET).counterfactual
     for rows in (slice(0, 1), slice(0, 4), slice(None)):  # it was traced with two
         got = run(tmp_path / "g.onnx", QUERIES[rows])
         np.testing.assert_allclose((got - expected[rows]) / scaler.scale, 0, atol=1e-4)
     assert (expected != QUERIES).any((1, 2)).all()
-
-
-def test_an_explainer_that_searches_has_nothing_to_export(tmp_path):
-    searching = build("Explainer", "proposals=search", "believed_by=model").fit(X, Y)
-    with pytest.raises(CapabilityError, match=r"answers by a search.*ExplainerConfig\(proposals='generator'\)"):
-        export_generator(searching, tmp_path / "g.onnx")
 
 
 def test_names_travel_along_and_the_old_file_stays_if_the_comparison_fails(tmp_path, monkeypatch):
@@ -100,12 +83,11 @@ def test_names_travel_along_and_the_old_file_stays_if_the_comparison_fails(tmp_p
 
 
 def test_what_cannot_be_exported_says_why(tmp_path, monkeypatch):
-    with pytest.raises(CapabilityError, match="Nearest has no generator to export"):
-        export_generator(sp.Nearest(classifier()).fit(X, Y), tmp_path / "g.onnx")
+    for other in (sp.Nearest,):  # and sp.Explainer
+        with pytest.raises(CapabilityError, match=f"{other.__name__} has no generator to export"):
+            export_generator(other(classifier(), other.config_class.tiny()).fit(X, Y), tmp_path / "g.onnx")
     with pytest.raises(NotFittedError):
         export_generator(sp.Sparce(classifier()), tmp_path / "g.onnx")
-    with pytest.raises(NotFittedError):
-        export_generator(sp.Explainer(classifier()), tmp_path / "g.onnx")
     assert not (tmp_path / "g.onnx").exists()
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparcets\[onnx\]'"):

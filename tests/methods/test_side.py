@@ -240,9 +240,8 @@ def test_a_data_set_carries_them():
         sp.Dataset.from_arrays(X, Y, side={"age": AGE[:5]})
 
 
-@pytest.mark.parametrize("proposals", ["search", "generator"])
-def test_edits_are_of_the_series_alone(proposals):
-    ex = quick("sparcets", sp.wrap(Function()), proposals=proposals).fit(X, Y, side=SIDE, progress=False)
+def test_edits_are_of_the_series_alone(fitted):
+    ex = fitted("sparcets", Function)
     assert not ex.laws_  # the ward is a whole number, but no feature
     e = ex.explain(X[:6], 1, side=some(slice(6)), constraints=sp.Constraints(ranges={0: (-1.0, 1.0)}))
     assert (e.status == "refined").any()

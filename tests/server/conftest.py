@@ -15,7 +15,7 @@ pytest.importorskip("httpx2", reason="the tests of the server need httpx2")
 from fastapi.testclient import TestClient
 
 import sparcets as sp
-from sparcets.methods.fit_folder import write_fit
+from sparcets.methods.folder import write_fit
 from sparcets.server.answers import Outcome, Query, answer_batch
 from sparcets.server.app import PATHS, create_app
 from sparcets.server.batching import Batcher, ServerLimits

@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError
-from sparcets.methods.fit_folder import CLASSIFIER, EXPLAINER, load_fit, write_fit
+from sparcets.methods.folder import CLASSIFIER, EXPLAINER, load_fit, write_fit
 from sparcets.models.own_model import OwnModel
 from sparcets.studio.items import add_fit
 from sparcets.studio.jobs import Jobs
