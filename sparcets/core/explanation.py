@@ -173,9 +173,9 @@ class Explanation:
     @property
     def predictions(self) -> Predictions:
         """What the model predicts before and after, and whether and how that is told: of classes, or of numbers."""
-        if self.numbers is None or self.info.outcome is None:
-            return ClassPredictions(self)
-        return NumberPredictions(self, self.numbers, self.info.outcome)
+        return (
+            ClassPredictions(self) if self.numbers is None else NumberPredictions(self, self.numbers, self.info.numbers)
+        )
 
     @property
     def probability(self) -> FloatArray:
@@ -427,8 +427,9 @@ def join(parts: list[Explanation]) -> Explanation:
     known = (name for name in IF_KNOWN if getattr(first, name) is not None)
     arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
     evidence = Evidence.join([p.evidence for p in parts])
-    numbers = None if first.numbers is None else Numbers.join([p.numbers for p in parts if p.numbers is not None])
+    numbers = [numbers for p in parts if (numbers := p.numbers)]
     edits = [EditLists(((),) * len(p)) if p.edit_lists is None else p.edit_lists for p in parts]
     lists = EditLists.join(edits) if any(p.edit_lists is not None for p in parts) else None
     seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
-    return replace(first, evidence=evidence, numbers=numbers, edit_lists=lists, side=side, seconds=seconds, **arrays)
+    tables = Numbers.join(numbers) if numbers else first.numbers
+    return replace(first, evidence=evidence, numbers=tables, edit_lists=lists, side=side, seconds=seconds, **arrays)

@@ -66,9 +66,9 @@ class Labels:
         return self.values if self.class_names else np.zeros(len(self.values), dtype=np.int64)
 
     @property
-    def numbers(self) -> FloatArray | None:
-        """Numbers (batch, outputs) of a regressor, else None."""
-        return None if self.class_names else self.values
+    def numbers(self) -> FloatArray:
+        """Numbers (batch, outputs) of a regressor; of classes, without columns."""
+        return np.zeros((len(self.values), 0)) if self.class_names else self.values
 
     def judge(self, outputs: FloatArray, some: _Labelled) -> ModelCheck:
         """Return how outputs (batch, classes or numbers) for some labelled series compare with their labels."""
@@ -218,11 +218,12 @@ def check_against_labels(
         the model was not trained on.
     """
     part = _held_out(model, series, labels, source)
-    some, outputs = _ask(model, part, COMPARED)
-    check = labels.judge(outputs, some)
-    if check.doubts and len(part.series) > len(outputs):
-        some, outputs = _ask(model, part, MOST_COMPARED)
+    for at_most in (COMPARED, MOST_COMPARED):
+        some = part.spread(at_most)
+        outputs = outputs_of(model, some.series)
         check = labels.judge(outputs, some)
+        if not check.doubts or len(some.series) == len(part.series):
+            break
     if model.may_contradict:
         check = _compare_with_itself(model, some, outputs, labels, check)
     remarks = [*check.remarks, *_remarks_on_axes(model, part, labels, check)]
@@ -276,12 +277,6 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
         parts.append(replace(training.take(rows), held_out=True))
     found = max(parts, key=lambda part: len(part.series), default=training)
     return found if len(found.series) >= MIN_HELD_OUT else training
-
-
-def _ask(model: Classifier | Regressor, part: _Labelled, at_most: int) -> tuple[_Labelled, FloatArray]:
-    """Return at most so many of the series, and what the model says of them."""
-    some = part.spread(at_most)
-    return some, outputs_of(model, some.series)
 
 
 def _compare_with_itself(

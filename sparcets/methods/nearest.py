@@ -43,14 +43,14 @@ class Nearest(BaseExplainer[NearestConfig]):
     # Training series to choose from, and their classes; of a regressor, labels and predictions (2, series, outputs).
     _series: Series
     _y: IntArray
-    _numbers: FloatArray | None = None
+    _numbers: FloatArray
     supports_lengths = True
     supports_numbers = True
 
     def _fit(self, job: FitJob) -> None:
-        y, info, self._numbers = job.y, job.info, None
+        y, info = job.y, job.info
         said = self.classifier.outputs_unchecked(job.X, job.lengths)
-        if job.numbers is not None:
+        if info.outcome:
             self._series, self._y = job.series.with_values(job.X.copy()), y
             self._numbers = np.stack([job.numbers, said])
             return
@@ -63,7 +63,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         for k in sorted(set(range(info.n_classes)) - set(y[accepted].tolist())):
             name = info.class_names[k]
             log.warning("no series labelled %r is predicted as such: as a target it will not be found", name)
-        self._series, self._y = job.series[accepted], y[accepted]
+        self._series, self._y, self._numbers = job.series[accepted], y[accepted], np.zeros((2, 0, 0))
 
     def _explain(self, request: Request) -> Answers:
         B, n = len(request), request.n
@@ -110,7 +110,7 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _known(self, request: Request) -> IntArray:
         """Return the training series that may be offered: of a regressor, those within the goal, which is class 0."""
-        if self._numbers is None or request.goal is None:
+        if request.goal is None:
             return np.arange(len(self._series))
         labels, said = self._numbers
         return np.flatnonzero(is_within(labels, request.goal.bounds) & is_within(said, request.goal.bounds))
@@ -179,18 +179,20 @@ class Nearest(BaseExplainer[NearestConfig]):
         return words
 
     def _state(self) -> dict[str, Any]:
-        state = {"X": self._series.values, "y": self._y, "lengths": self._series.lengths, "numbers": self._numbers}
+        state = {"X": self._series.values, "y": self._y, "lengths": self._series.lengths}
+        state |= {"numbers": self._numbers} if self._numbers.size else {}
         return {name: array for name, array in state.items() if array is not None}
 
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         X, n = state["X"], len(state["X"])
         expected = {"X": (n, info.n_steps, info.n_features), "y": (n,), "lengths": (n,)}
-        if info.outcome is not None:
+        if info.outcome:
             expected["numbers"] = (2, n, info.outcome.n_outputs)
         other = {name: array.shape for name, array in state.items() if array.shape != expected.get(name)}
         if other or not expected.keys() - {"lengths"} <= state.keys():
             raise ValueError(f"arrays of shapes {other} do not fit {n} series, {info.n_steps} steps, {info.predicts}")
-        self._series, self._y, self._numbers = Series(X, state.get("lengths")), state["y"], state.get("numbers")
+        self._series, self._y = Series(X, state.get("lengths")), state["y"]
+        self._numbers = state.get("numbers", np.zeros((2, 0, 0)))
 
 
 def _proba(request: Request, made: FloatArray, rows: IntArray) -> FloatArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class FitJob(_Batch):
     info
         Names, units and scale of the data.
     numbers
-        For a regressor, the labels (batch, outputs), and ``y`` are all 0; else None.
+        For a regressor, the labels (batch, outputs), and ``y`` are all 0; for classes, without columns.
     subjects
         The recorded person of each series (batch,), as a Dataset knows them; else None.
     target
@@ -80,7 +80,7 @@ class FitJob(_Batch):
     constraints_given: Mapping[str, Any]
     checkpoint: Path | None
     progress: bool | None
-    numbers: FloatArray | None = None
+    numbers: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     subjects: np.ndarray[Any, Any] | None = None
 
     def standardised(self, rows: IntArray | None = None) -> FloatArray:

@@ -103,12 +103,10 @@ def test_selecting_answers(rows: Any, expected: list[int]) -> None:
     ("rows", "message"),
     [
         (3, "no answer 3: this explanation holds 3, numbered from 0"),
-        (-4, "no answer -4"),
         ([0, 7], "no answer 7"),
         ([True, False], "a mask over 3 answers must have 3 flags, got 2"),
         (True, None),
         ([0.0, 1.0], "answers are selected by index, slice, mask or list of indices, got .0.0, 1.0."),
-        ("well", None),
         ([[0], [1]], None),
     ],
 )

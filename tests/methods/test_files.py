@@ -20,7 +20,7 @@ from sparcets.core.errors import (
 )
 from sparcets.methods.folder import FILES
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+from sparcets.testing.mocks import Scripted, mean_proba
 
 resource = pytest.importorskip("resource")  # limits on file sizes, on Unix alone
 
@@ -78,14 +78,6 @@ def same(a, b):
     return a.counterfactual.tobytes() == b.counterfactual.tobytes() and a.status.tolist() == b.status.tolist()
 
 
-def test_a_loaded_explainer_answers_the_same_and_knows_what_it_was_fitted_on(tmp_path):
-    ex = saved(tmp_path / "a" / "b")
-    again = sp.load(tmp_path / "a" / "b", classifier=clf())
-    assert type(again) is sp.Nearest and again.config == ex.config and again.summary() == ex.summary()
-    assert again.info_.to_dict() == ex.info_.to_dict()
-    assert same(again.explain(QUERIES, target="brisk", n=2), ex.explain(QUERIES, target="brisk", n=2))
-
-
 @pytest.mark.parametrize("method", ["nearest", "sparcets"])
 def test_series_that_lie_transposed_in_memory_are_saved_as_they_are(method, tmp_path):
     transposed = np.ascontiguousarray(X.transpose(0, 2, 1)).transpose(0, 2, 1)
@@ -132,7 +124,6 @@ def other_arrays(folder):
         (lambda f: shutil.rmtree(f), r"holds no explainer.json, so it is not a saved explainer"),
         (lambda f: (f / HEADER).write_text("no json"), r"explainer.json is not a saved explainer"),
         (lambda f: (f / HEADER).write_text("7"), r"damaged explainer: TypeError"),
-        (lambda f: (f / HEADER).write_text("{}"), r"damaged explainer: KeyError: 'format'"),
         (
             lambda f: arrays(f).unlink(),
             r"damaged explainer: .*json belongs to .*arrays-.*, which cannot be read: No such file",
@@ -150,14 +141,12 @@ def other_arrays(folder):
             lambda f: rewrite(f, lambda h: h.update(format=1)),
             r"format 1, .* reads format 7. Fit and save it again.$",
         ),
-        (lambda f: rewrite(f, lambda h: h.pop("info")), r"damaged explainer: KeyError: 'info'"),
         (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
         (lambda f: rewrite(f, lambda h: h["info"].update(n_steps="x")), r"damaged explainer: ValueError"),
         (
             lambda f: rewrite(f, lambda h: h["config"].update(candidates=0)),
             r"damaged explainer: .*'candidates' must be",
         ),
-        (lambda f: rewrite(f, lambda h: h.update(config=[1])), r"damaged explainer"),
         (lambda f: rewrite(f, lambda h: h.update(history=3)), r"damaged explainer: AttributeError"),
     ],
 )
@@ -166,15 +155,6 @@ def test_a_damaged_folder_says_so(damage, message, tmp_path):
     damage(tmp_path / "ex")
     with pytest.raises(FileFormatError, match=message):
         sp.load(tmp_path / "ex", classifier=clf())
-
-
-def test_a_saved_classifier_is_no_explainer_and_the_other_way_round(tmp_path):
-    torch_classifier().save(tmp_path / "clf")
-    with pytest.raises(FileFormatError):
-        sp.load(tmp_path / "clf", classifier=clf())
-    saved(tmp_path / "ex")
-    with pytest.raises(FileFormatError):
-        sp.load_classifier(tmp_path / "ex")
 
 
 def test_a_method_that_is_not_installed_here_is_no_damage(tmp_path):
@@ -187,9 +167,7 @@ def test_a_method_that_is_not_installed_here_is_no_damage(tmp_path):
     ("classifier", "error", "message"),
     [
         (lambda: mean_proba, CapabilityError, r"explains a classifier of sparcets, got function. .*sp.wrap\(model\)"),
-        (MeanModule, CapabilityError, r"got MeanModule"),
         (lambda: clf(class_names=list("abc")), LabelError, r"for the classes calm, brisk, wild, mean_proba knows a, b"),
-        (lambda: clf(class_names=CLASSES[::-1]), LabelError, r"mean_proba knows wild, brisk, calm"),
         (lambda: clf(n_classes=4), LabelError, r"mean_proba knows 0, 1, 2, 3"),
         (lambda: torch_classifier(X[..., :3]), FeatureMismatchError, r"series of 4 features, TorchClassifier takes 3"),
         (lambda: torch_classifier(X[:, :6]), FeatureMismatchError, r"series of 8 steps, TorchClassifier takes 6"),

@@ -101,12 +101,3 @@ def test_limbs_of_missing_points_do_not_count():
     body = find_body(e[0])
     assert body is not None and np.isfinite(body.frame()).all()
     json.dumps(body_figure(e[0]), allow_nan=False)
-
-
-def test_lengths_and_gaps_together():
-    lengths = np.random.default_rng(1).integers(12, 21, len(X))
-    explainer = sp.Nearest(CLASSIFIER).fit(G, Y, lengths=lengths)
-    e = explainer.explain(G[:10], target=1, lengths=lengths[:10])
-    inside = np.arange(20)[None] < lengths[:10, None]
-    assert np.array_equal(np.isnan(e.counterfactual), GAPS[:10] & inside[..., None])
-    assert not e.changed[~inside].any()

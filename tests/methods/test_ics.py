@@ -36,16 +36,6 @@ def descents(monkeypatch):
     return kept
 
 
-@pytest.mark.parametrize("preset", [sp.IcsConfig.tiny, sp.IcsConfig.paper], ids=["tiny", "paper"])
-def test_the_loss_falls_for_every_query(preset, descents):
-    fitted(preset().override("max_lambdas=1")).explain(QUERIES, target=1)
-    search, rows, trade_off, start, end = descents[0]
-    assert rows == list(range(len(QUERIES)))
-    with torch.no_grad():
-        before, after = (search.loss(x, torch.tensor(rows), trade_off) for x in (start, end))
-    assert (after < before).all()
-
-
 def test_the_loss_by_hand(descents):
     fitted().explain(QUERIES, target=1)
     search, _, _, start, _ = descents[0]

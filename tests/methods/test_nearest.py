@@ -124,12 +124,6 @@ def test_series_of_unequal_length_are_compared_over_the_steps_both_have():
     assert e.status.tolist() == ["neighbour"] * 3 + ["unchanged"]
 
 
-def test_where_a_shorter_neighbour_has_ended_the_query_stays():
-    X = single_features([-9, -9, -9], [3, 99, 99])
-    e = nearest(X, [0, 1], lengths=[3, 1]).explain(single_features([-2, 0.5, 1]), target=1, lengths=[3])
-    assert e.counterfactual[0, :, 0].tolist() == [3, 0.5, 1]
-
-
 def plain_loop(X, y, query, target, model):
     """Return the answer by the words of the definition, one candidate after the other."""
     scale = X.std((0, 1))

@@ -158,14 +158,6 @@ def test_a_horizon_of_which_one_number_is_asked_for(data):
         ex.explain(ds.X_test[:1], target=sp.AtLeast(1.0, output=2))
 
 
-def test_ics_follows_the_gradient_of_a_module(data, low):
-    X, _ = data
-    ex = sp.Ics(sp.wrap(Level(), task="regression"), sp.IcsConfig.tiny()).fit(X, level(X))
-    e = ex.explain(low[:2], target=sp.AtLeast(0.4))
-    np.testing.assert_array_equal(e.valid, e.prediction[:, 0] >= 0.4)
-    assert e.valid.all()
-
-
 def test_wrong_questions_and_labels(nearest, data, low):
     X, y = data
     for target in (None, 30, "a", sp.Not(0), [sp.AtLeast(1), 3]):

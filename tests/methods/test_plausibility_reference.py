@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -68,13 +67,6 @@ def test_distance_over_the_steps_that_both_series_have() -> None:
     between = np.sqrt((4**2 + 0**2) / 2)  # the first and the last; the second has one step, 2 from both
     expected = np.array([(2 + between) / 2, 2, (2 + between) / 2]) / reference.info.scaler.scale[0]
     np.testing.assert_allclose(reference.own_distance, expected, rtol=1e-5)
-
-
-def test_each_answer_is_compared_with_its_own_target() -> None:
-    reference = fit(constant(0, 1, 2, 10, 11, 12), [0, 0, 0, 1, 1, 1])
-    made = constant(1.0, 1.0, 11.0, 11.0)
-    measured = reference.measure(answers(made, made, reference.info, target=[0, 1, 0, 1]))
-    assert measured["distance"].tolist() == [0, 1, 1, 0]
 
 
 def test_outside_counts_changed_entries_beyond_the_range_of_their_feature() -> None:
@@ -212,12 +204,3 @@ def test_arrays_give_the_same_reference() -> None:
     again = PlausibilityReference.from_arrays(arrays, reference.info)
     e = answers(X, 2 * X, reference.info, target=y, lengths=lengths)
     np.testing.assert_equal(again.measure(e), reference.measure(e))
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_one_step_and_constant_features(dtype: Any) -> None:
-    X = np.ones((4, 1, 2), dtype=dtype)
-    reference = fit(X, [0, 0, 1, 1])
-    measured = reference.measure(answers(X, X + 1, reference.info))
-    assert measured["outside"].tolist() == [2] * 4 and measured["jumps"].tolist() == [0] * 4
-    assert measured["distance"].tolist() == [1] * 4

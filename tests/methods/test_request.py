@@ -60,11 +60,6 @@ def test_a_cap_is_a_share_of_what_may_change():
         assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64)).at_most.tolist() == [at_most]
 
 
-def test_without_limits_a_proposal_is_admitted_as_it_is():
-    proposal = np.arange(12.0).reshape(2, 3, 2)
-    np.testing.assert_array_equal(request(ZEROS).apply_limits(proposal), proposal)
-
-
 def test_a_cap_keeps_the_largest_changes_in_standardised_units():
     proposal = np.array([[[2.0, 9.0], [0.0, 0.0], [1.0, 0.0]]])
     admitted = request(ZEROS[:1], at_most=[1]).apply_limits(proposal)
@@ -79,13 +74,6 @@ def test_what_the_constraints_take_back_anyway_does_not_use_up_the_cap():
     assert request(ZEROS[:1], constraints=fixed, at_most=[2]).apply_limits(proposal).tolist() == [
         [[0, 9], [0, 8], [0, 0]]
     ]
-
-
-def test_a_group_that_the_cap_would_tear_apart_is_given_up():
-    proposal = np.array([[[5.0, 50.0], [1.0, 10.0], [0.0, 0.0]]])
-    together = sp.Constraints(groups={"both": [0, 1]})
-    admitted = request(ZEROS[:1], constraints=together, at_most=[3]).apply_limits(proposal)
-    assert admitted.tolist() == [[[5, 50], [0, 0], [0, 0]]]
 
 
 def test_rows_say_whose_proposals_they_are():

@@ -190,21 +190,6 @@ def test_loss_terms_of_the_user_are_given_the_series_alone():
         export_generator(ex, "unwritten.onnx")
 
 
-def test_lengths_missing_values_and_any_other_class(nearest):
-    lengths = 5 + np.arange(36) % 4
-    gaps = X.copy()
-    gaps[::4, 2, 3] = np.nan
-
-    def ragged(x, lengths, age, ward):
-        assert not np.isnan(x).any()
-        return Function()(x, age=age, ward=ward)
-
-    ex = sp.Nearest(sp.wrap(ragged, missing="forward")).fit(gaps, Y, lengths=lengths, side=SIDE)
-    e = ex.explain(gaps[:6], sp.Not("0"), lengths=lengths[:6], side=some(slice(6)))
-    assert np.array_equal(e.side["age"], AGE[:6]) and np.array_equal(e.lengths, lengths[:6])
-    assert np.isnan(e.counterfactual[0, 2, 3]) and (e.prediction != 0).all() and e.query.shape == (6, 8, 4)
-
-
 @pytest.mark.parametrize("method", ["nearest", "ics", "sparcets"])
 def test_regressors(method):
     class Number(nn.Module):

@@ -53,10 +53,8 @@ SOURCES = {
     "array": lambda folder: QUERIES,
     "list": lambda folder: QUERIES.tolist(),
     "memory map": as_map,
-    "copy-on-write map": lambda folder: as_map(folder, "c"),
     "series": lambda folder: iter(QUERIES),
     "batches": lambda folder: (QUERIES[i : i + 9] for i in range(0, len(QUERIES), 9)),
-    "one large batch": lambda folder: iter([QUERIES]),
 }
 
 
@@ -184,12 +182,6 @@ def test_a_file_is_no_folder_and_a_foreign_header_is_none(tmp_path):
     (tmp_path / HEADER).write_text('{"format": 9}')
     with pytest.raises(FileFormatError, match="not of a folder of answers"):
         fitted().explain(QUERIES, target=1, out=tmp_path)
-
-
-@pytest.mark.parametrize("into", ["memory", "a folder"])
-def test_all_may_be_in_their_target_class_already(tmp_path, into):
-    e = fitted(batch_size=4).explain(X[Y == 1], target=1, out=None if into == "memory" else tmp_path)
-    assert (e.status == "unchanged").all() and e.valid.all()
 
 
 def test_iterators_that_give_nothing_or_too_little_or_nonsense():

@@ -393,8 +393,7 @@ class Members:
         labels: np.ndarray[Any, Any] = y
         n_classes: int | None = info.n_classes
         chance = float(np.bincount(y).max() / len(y))
-        if info.outcome is not None:
-            assert job.numbers is not None
+        if info.outcome:
             labels = (job.numbers[rows] - info.outcome.center) / info.outcome.scale
             n_classes, chance = None, 0.0
 
@@ -406,7 +405,7 @@ class Members:
             own = replace(own, seed=spawn(seed, role), patience=max(1, own.epochs // 2))
             own = replace(own, missing="forward" if model.takes_gaps else "refuse")
             part, people = series[some], job.subjects_of(rows[some])
-            if job.numbers is not None:
+            if info.outcome:
                 regressor = TorchRegressor(architecture, own)
                 numbers = job.numbers[rows[some]]
                 regressor.fit_unchecked(part.values, numbers, part.lengths, progress=False, subjects=people)

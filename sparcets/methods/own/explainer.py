@@ -197,7 +197,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             return
         identity = partial(self._identity, job)
         train = partial(fit_with_restart, job, partial(self._train, job), identity)
-        if job.numbers is not None:
+        if job.info.outcome:
             train = partial(self._train_numbers, job)
         if job.checkpoint is None:
             train()

@@ -366,7 +366,6 @@ def real_series(job: FitJob, regressor: Regressor, seed: int) -> dict[str, Any]:
     Prototypes are drawn at random; references come from the whole range of the first number, so that every target has
     some.
     """
-    assert job.numbers is not None
     both = np.stack([job.numbers, regressor.outputs_unchecked(job.X, job.lengths)])
     kept = max(PER_CLASS, MAX_ENTRIES // job.X[0].size)
     rows = np.sort(generator(seed, "prototypes of numbers").permutation(len(job))[:kept])

@@ -62,7 +62,7 @@ class EditSpace:
         )
         mutable = job.constraints.mutable
         coordinates = coordinates.within(mutable)
-        labels = job.y if job.numbers is None else None
+        labels = None if job.info.outcome else job.y
         values = coordinates.of(series.values)
         inside = np.where(series.inside[..., None], values, np.nan)
         found = find_groups(inside, labels, coordinates, mutable, job.info.feature_names, seed, given=config.groups)
