@@ -67,12 +67,6 @@ def test_entry_points_of_other_packages(installed: Path) -> None:
     assert list(Registry("colour", {"red": "json:dumps"})) == ["red"]
 
 
-def test_entry_point_with_a_taken_name(installed: Path) -> None:
-    installed.write_text("[sparcets.colours]\nred = json:loads\n")
-    with pytest.raises(ConfigError):
-        list(Registry("colour", {"red": "json:dumps"}, entry_point_group="sparcets.colours"))
-
-
 @given(st.sampled_from(["countergan", "Sparce", "nearest"]), st.data())
 def test_suggestion_for_one_wrong_letter(name: str, data: Any) -> None:
     i = data.draw(st.integers(0, len(name) - 1))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError, StorageError
+from sparcets.core.errors import ConfigError
 from sparcets.core.evidence import Evidence
 from sparcets.io import explanations as shards
 from sparcets.testing.data import make_series
@@ -103,11 +103,3 @@ def test_a_curve_needs_a_method_that_supports_it():
         ex.explain(X, target=1, curve=True)
     with pytest.raises(ConfigError, match="curve must be True or False, got 'yes'"):
         fitted().explain(X, target=1, curve="yes")
-
-
-def test_answers_with_and_without_a_curve_are_not_mixed(tmp_path):
-    fitted().explain(X, target=1, out=tmp_path / "with", curve=True)
-    fitted().explain(X, target=1, out=tmp_path / "without")
-    for folder, curve in (("with", False), ("without", True)):
-        with pytest.raises(StorageError, match="another question: curve differs"):
-            fitted().explain(X, target=1, out=tmp_path / folder, curve=curve)

@@ -1,7 +1,5 @@
 """Missing values on the way through an explainer: whatever uses the answers leaves them out."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,6 @@ from sparcets.evaluation import measures as proximity
 from sparcets.evaluation import measures as smoothness
 from sparcets.evaluation import measures as sparsity
 from sparcets.evaluation import saliency
-from sparcets.motion import limbs
-from sparcets.motion.skeleton import find_skeleton
-from sparcets.motion.stick_figure import body_figure, find_body
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
@@ -89,15 +84,3 @@ def test_measures_are_those_of_the_measured_entries(answers):
     )
     several = sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:3], target=1, n=3)
     assert np.isfinite(diversity.diversity(several)).all()
-
-
-def test_limbs_of_missing_points_do_not_count():
-    names = ["LeftShoulder_x", "LeftShoulder_y", "LeftElbow_x", "LeftElbow_y"]
-    skeleton = find_skeleton(names)
-    assert skeleton is not None
-    ds = sp.Dataset.from_arrays(G, Y, feature_names=names)
-    e = sp.Nearest(CLASSIFIER).fit(ds).explain(ds.X_test[ds.y_test != 1], target=1)
-    assert np.isfinite(limbs.limb_deviation(e, skeleton)).all()
-    body = find_body(e[0])
-    assert body is not None and np.isfinite(body.frame()).all()
-    json.dumps(body_figure(e[0]), allow_nan=False)

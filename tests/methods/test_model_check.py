@@ -94,7 +94,7 @@ def test_a_model_that_knows_nothing_is_warned_of_and_never_believed(model, label
         assert "believed" not in one.verdict
         for i in np.flatnonzero(one.verdict == "doubtful"):
             doubt = one.info.model.doubts[0]
-            assert doubt in one.text(int(i)) and doubt in one.text(int(i), short=True)
+            assert doubt in one.text(int(i))
     doubts = one.info.model.doubts[0]
     assert "careful" in one._repr_html_() and doubts.split("'")[0] in one._repr_html_()
 

@@ -3,12 +3,10 @@
 import sys
 from collections import Counter
 
-import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.core import target, validation
-from sparcets.io import explanations as shards
 from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -16,7 +14,6 @@ from sparcets.testing.mocks import MeanModule, mean_proba
 X, Y = make_series(40, n_steps=10)
 QUERIES = X[Y != 1]
 CHECKS = ("check_series", "check_labels", "check_target", "check_lengths")
-PER_SHARD = 7
 
 
 def build(method, model=None):
@@ -26,13 +23,8 @@ def build(method, model=None):
     return kind(sp.wrap(model or MeanModule(), n_classes=3), config)
 
 
-@pytest.fixture(scope="module")
-def fitted():
-    return {method: build(method).fit(X, Y) for method in EXPLAINERS}
-
-
 @pytest.fixture
-def checked(monkeypatch, fitted):
+def checked(monkeypatch):
     """Count the calls of each check, in every module that uses it, and keep the number of series that were checked."""
     calls = Counter()
 
@@ -71,30 +63,3 @@ def test_fit_and_explain_check_once(method, model, checked):
     explainer.explain(QUERIES, target=1)
     assert all(checked[name] <= 1 for name in CHECKS), checked
     assert (checked["check_series"], checked["check_target"], checked["series"]) == (1, 1, len(QUERIES))
-
-
-SOURCES = {
-    "array": lambda folder: QUERIES,
-    "memory map": lambda folder: as_map(folder),
-    "batches": lambda folder: (QUERIES[i : i + PER_SHARD] for i in range(0, len(QUERIES), PER_SHARD)),
-    "series": lambda folder: iter(QUERIES),
-}
-
-
-def as_map(folder):
-    np.save(folder / "X.npy", QUERIES)
-    return np.load(folder / "X.npy", mmap_mode="r")
-
-
-@pytest.mark.parametrize("source", SOURCES)
-def test_a_folder_checks_each_block_once(source, tmp_path, fitted, checked, monkeypatch):
-    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * PER_SHARD)
-    queries = SOURCES[source](tmp_path)
-    fitted["nearest"].explain(queries, target=1, out=tmp_path / "out")
-    n_blocks = len(list((tmp_path / "out").glob("shard-*.npz")))
-    assert n_blocks == -(-len(QUERIES) // PER_SHARD)
-    assert checked["series"] == len(QUERIES), "a series was checked twice"
-    # An iterator's items are checked as they come: that is where a message can say which series is wrong.
-    assert checked["check_series"] <= (len(QUERIES) if source == "series" else n_blocks)
-    assert 1 <= checked["check_target"] <= n_blocks
-    assert checked["check_lengths"] <= 1 and checked["check_labels"] == 0
