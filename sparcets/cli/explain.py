@@ -302,28 +302,11 @@ def _describe_answers(answer: Explanation, series: IntArray) -> None:
 
 def print_answers(answer: Explanation, series: Any) -> None:
     """Print one line per answer."""
-    from sparcets.core.evidence import VERDICTS
-    from sparcets.core.words import percent
+    from sparcets.show.text import table_of_answers
 
-    known: dict[str, Any] = {
-        head: values for head, values in (("id", answer.ids), ("subject", answer.subjects)) if values is not None
-    }
-    lines = [
-        (
-            int(series[i]),
-            *(str(values[i]) for values in known.values()),
-            VERDICTS[str(answer.verdict[i])],
-            answer.predictions.say_before(i),
-            str(answer.target_names[i]),
-            answer.status[i],
-            answer.predictions.say_after(i),
-            percent(float(answer.share_changed[i])),
-            len(answer.edits(i)),
-        )
-        for i in range(len(answer))
-    ]
-    heads = ["series", *known, "verdict", "predicted", "target", "status", answer.predictions.head, "changed", "edits"]
-    options.print_table(heads, lines)
+    heads, rows = table_of_answers(answer)
+    lines = [(int(number), *row) for number, row in zip(series, rows, strict=True)]
+    options.print_table(["series", *heads], lines)
 
 
 def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:

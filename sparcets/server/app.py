@@ -7,7 +7,8 @@ import json
 import re
 import secrets
 import signal
-from collections.abc import AsyncIterator, Callable, Generator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -25,7 +26,7 @@ from sparcets import interrupts
 from sparcets.core.errors import ConfigError, DataError, ShapeError, StorageError
 from sparcets.server.answers import Failure, Query
 from sparcets.server.batching import Batcher, ServerLimits
-from sparcets.server.metrics import Metrics, MetricsMiddleware
+from sparcets.server.metrics import Metrics
 from sparcets.server.models import ExplainRequest, ExplainResponse, Health, ModelResponse, Question, Ready
 from sparcets.server.pool import start_workers
 from sparcets.web.access import Access, check_token, find_token
@@ -125,7 +126,18 @@ def create_app(
     _add_probes(app, batcher)
     access = Access(token, owner="server", where=WHERE)
     app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=Paths(public=PUBLIC))
-    app.add_middleware(MetricsMiddleware, metrics=metrics)
+
+    @app.middleware("http")
+    async def count(request: Request, respond: Callable[[Request], Awaitable[Response]]) -> Response:
+        """Count every request, also those that are refused."""
+        began, status = time.perf_counter(), 500
+        try:
+            response = await respond(request)
+            status = response.status_code
+            return response
+        finally:
+            metrics.count_request(request.scope["path"], status, time.perf_counter() - began)
+
     return app
 
 

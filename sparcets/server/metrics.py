@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
-Message: TypeAlias = MutableMapping[str, Any]
 SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 OTHER = "other"  # paths that do not exist, which would fill the memory of Prometheus
@@ -66,38 +64,3 @@ class Metrics:
     def text(self) -> bytes:
         """Return all of it in the format of Prometheus."""
         return generate_latest(self.registry)
-
-
-class MetricsMiddleware:
-    """Counts every request, also those that are refused.
-
-    Parameters
-    ----------
-    app
-        The wrapped ASGI app.
-    metrics
-        Where they are counted.
-    """
-
-    def __init__(self, app: Any, *, metrics: Metrics) -> None:
-        self.app, self.metrics = app, metrics
-
-    async def __call__(
-        self, scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
-    ) -> None:
-        """Handle one request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        began, status = time.perf_counter(), 500
-
-        async def counted(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
-        try:
-            await self.app(scope, receive, counted)
-        finally:
-            self.metrics.count_request(scope["path"], status, time.perf_counter() - began)

@@ -21,7 +21,7 @@ import numpy as np
 from sparcets import __version__
 from sparcets.core import errors
 from sparcets.core.errors import SparcetsError
-from sparcets.io.engines import starting_process
+from sparcets.io.engines import THREADS, starting_process
 from sparcets.server.answers import Outcome, Query
 
 if TYPE_CHECKING:
@@ -106,7 +106,6 @@ def _exit_with_parent() -> None:
 
 
 log = logging.getLogger(__name__)
-THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 LONGEST_PAUSE = 30.0  # seconds between two attempts to start a worker
 
 
@@ -171,7 +170,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._connection, other = context.Pipe()
         self._process = context.Process(target=run_worker, args=(other, *self._arguments), daemon=True)
-        with starting_process():
+        with starting_process(dict.fromkeys(THREADS, "1")):  # read on import
             resource_tracker.ensure_running()  # else the first process would start it, which unblocks Ctrl-C
             _block_interrupts()
             self._process.start()
@@ -219,8 +218,6 @@ def start_workers(
     folder: Path, device: str, number: int, own_model: str | None = None
 ) -> tuple[list[Worker], dict[str, Any]]:
     """Start workers, and return them with what the first says of the model; raise if it cannot be loaded."""
-    for name in THREADS:
-        os.environ[name] = "1"  # read by a worker when it imports NumPy
     workers = [Worker(folder, device, own_model) for _ in range(number)]
     described = [worker.start() for worker in workers]
     try:

@@ -187,29 +187,35 @@ def _votes(votes: Mapping[str, bool], target: str) -> str:
     return f"{agree} of {len(votes)} independent judges say {target} too ({names})."
 
 
+def table_of_answers(e: Explanation) -> tuple[list[str], list[tuple[object, ...]]]:
+    """Return the heads of the columns, and a row per answer: what the model says before and after, and what changes."""
+    known = {head: values for head, values in (("id", e.ids), ("subject", e.subjects)) if values is not None}
+    said = e.predictions
+    heads = [*known, "verdict", "predicted", "target", "status", said.head, "changed", "edits"]
+    rows = [
+        (
+            *(str(values[i]) for values in known.values()),
+            VERDICTS[str(e.verdict[i])],
+            said.say_before(i),
+            str(e.target_names[i]),
+            str(e.status[i]),
+            said.say_after(i),
+            percent(float(e.share_changed[i])),
+            len(e.edits(i)),
+        )
+        for i in range(len(e))
+    ]
+    return heads, rows
+
+
 MAX_ROWS = 10  # answers that are shown
 
 
 def explanation_card(e: Explanation) -> str:
     """Return a row for each of the first answers as HTML."""
     shown = e[:MAX_ROWS]
-    known = {head: values for head, values in (("id", shown.ids), ("subject", shown.subjects)) if values is not None}
-    said = shown.predictions
-    heads = ("answer", "query", *known, "verdict", "predicted", "target", "status", said.head, "changed")
-    rows = [
-        (
-            i,
-            int(one.query_index[0]),
-            *(str(values[i]) for values in known.values()),
-            VERDICTS[str(one.verdict[0])],
-            said.say_before(i),
-            str(one.target_names[0]),
-            str(one.status[0]),
-            said.say_after(i),
-            percent(float(one.share_changed[0])),
-        )
-        for i, one in enumerate(shown)
-    ]
+    heads, answers = table_of_answers(shown)
+    rows = [(i, int(query), *answer) for i, (query, answer) in enumerate(zip(shown.query_index, answers, strict=True))]
     needed = e.status != "unchanged"
     already = f", {int((~needed).sum())} are in the target already" if not needed.all() else ""
     lines = [
@@ -219,4 +225,6 @@ def explanation_card(e: Explanation) -> str:
     ]
     lines += [f"careful: {doubt}" for doubt in e.info.model_doubts]
     lines += [f"the first {len(shown)} of {len(e)} answers:"] if len(e) > len(shown) else []
-    return html_card(f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=heads, rows=rows)
+    return html_card(
+        f"Explanation: {len(e)} answer{'s' * (len(e) != 1)}", lines, heads=("answer", "query", *heads), rows=rows
+    )

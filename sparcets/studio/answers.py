@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -138,37 +138,20 @@ Windows: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]
 CURVES = 500  # curves that are kept
 
 
-@dataclass(eq=False)
-class _Kept:
-    """The answers to one query, and the response made of them."""
-
-    explanation: Explanation
-    response: ExplainResponse | None = None
-
-    @property
-    def nbytes(self) -> int:
-        # Numbers of a response are Python objects, of about four times the size of those in an array.
-        return (self.explanation.query.nbytes + self.explanation.counterfactual.nbytes) * 6
-
-
 class Answers:
     """Explains recordings of a workspace, and keeps the most recent answers in memory."""
 
     def __init__(self, service: StudioService) -> None:
         self.service = service
-        self._kept: LruCache[_Kept] = LruCache(service.limits.answer_bytes, lambda kept: kept.nbytes)
+        self._kept: LruCache[Explanation] = LruCache(
+            service.limits.answer_bytes, lambda kept: kept.query.nbytes + kept.counterfactual.nbytes
+        )
         self._curves: LruCache[CurveResponse] = LruCache(CURVES)
 
     def respond(self, request: ExplainRequest) -> ExplainResponse:
         """Return the response to a request."""
         check_size(request, self.service.limits.rows, self.service.limits)
-        explanation = self.explanation(request)
-        if len(request.rows) > 1:
-            return results.to_response(explanation, request.rows)
-        kept = self._kept.get(_key(request, request.rows[0]), lambda: _Kept(explanation))
-        if kept.response is None:
-            kept.response = results.to_response(explanation, request.rows)
-        return kept.response
+        return results.to_response(self.explanation(request), request.rows)
 
     def explanation(self, request: ExplainRequest) -> Explanation:
         """Return the answers to a request; only queries whose answers are not in memory are explained."""
@@ -187,7 +170,7 @@ class Answers:
         kept = self._find(request)
         return None if None in kept.values() else _joined([kept[row] for row in request.rows])
 
-    def _find(self, request: ExplainRequest) -> dict[int, _Kept | None]:
+    def _find(self, request: ExplainRequest) -> dict[int, Explanation | None]:
         """Return the answers that are in memory, by row."""
         check_size(request, self.service.limits.exported_rows, self.service.limits)
         self.service.workspace.path("explainers", request.explainer)  # raises if the explainer was removed meanwhile
@@ -264,13 +247,12 @@ class Answers:
     def _recordings(self, request: ExplainRequest) -> AllRecordings:
         return self.service.recordings(self.service.workspace.explainer(request.explainer).dataset)
 
-    def _keep(self, request: ExplainRequest, row: int, explanation: Explanation) -> _Kept:
-        kept = _Kept(explanation)
-        self._kept.put(_key(request, row), kept)
+    def _keep(self, request: ExplainRequest, row: int, explanation: Explanation) -> Explanation:
+        self._kept.put(_key(request, row), explanation)
         if request.target is None:  # the next request names the class that was the runner-up
             named = request.model_copy(update={"target": str(explanation.target_names[0])})
-            self._kept.put(_key(named, row), kept)
-        return kept
+            self._kept.put(_key(named, row), explanation)
+        return explanation
 
 
 def _key(request: ExplainRequest, row: int) -> str:
@@ -278,11 +260,11 @@ def _key(request: ExplainRequest, row: int) -> str:
     return asked.model_dump_json(include=set(ExplainRequest.model_fields))
 
 
-def _joined(kept: Sequence[_Kept | None]) -> Explanation:
+def _joined(kept: Sequence[Explanation | None]) -> Explanation:
     """Return the answers to several queries, numbered in this order."""
     from sparcets.core.explanation import join
 
-    parts = [answers.explanation for answers in kept if answers is not None]
+    parts = [answers for answers in kept if answers is not None]
     return join([replace(part, query_index=np.full(len(part), k)) for k, part in enumerate(parts)])
 
 

@@ -226,6 +226,17 @@ class QuerySummary(BaseModel):
     probability: float
 
 
+class QueryFilter(BaseModel):
+    """Which recordings are listed; ``search`` is a part of an id or subject, ``wrong`` keeps those misclassified."""
+
+    offset: Annotated[int, Field(ge=0, le=100_000_000)] = 0
+    limit: Annotated[int, Field(ge=1, le=1000)] = 100
+    part: Part | None = None
+    search: Annotated[str, Field(max_length=200)] | None = None
+    predicted: Annotated[str, Field(max_length=200)] | None = None
+    wrong: bool = False
+
+
 class QueryPage(BaseModel):
     """A page of the list of recordings; ``counts`` has the number of all recordings by part."""
 

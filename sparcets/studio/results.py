@@ -33,50 +33,23 @@ def series(recordings: AllRecordings, row: int) -> models.Series:
     )
 
 
-def query_page(
-    recordings: AllRecordings,
-    predictions: Predictions,
-    *,
-    part: str | None,
-    search: str | None,
-    predicted: str | None,
-    wrong: bool,
-    page: slice,
-) -> models.QueryPage:
-    """Return a page of the list of recordings with a classifier's predictions.
-
-    Parameters
-    ----------
-    recordings
-        All recordings of the data set.
-    predictions
-        Of the classifier.
-    part
-        Only recordings of this part.
-    search
-        Only those with this text in their id or subject.
-    predicted
-        Only those with this predicted class.
-    wrong
-        Only those that are misclassified.
-    page
-        Which of the remaining ones to return.
-    """
+def query_page(recordings: AllRecordings, predictions: Predictions, chosen: models.QueryFilter) -> models.QueryPage:
+    """Return a page of the list of recordings with a classifier's predictions."""
     names = recordings.class_names
-    kept = np.ones(len(recordings), dtype=bool) if part is None else recordings.part_names == part
-    if search:
-        kept &= recordings.matches(search)
+    kept = np.ones(len(recordings), dtype=bool) if chosen.part is None else recordings.part_names == chosen.part
+    if chosen.search:
+        kept &= recordings.matches(chosen.search)
     rows = np.flatnonzero(kept)
-    if predicted is not None or wrong:
+    if chosen.predicted is not None or chosen.wrong:
         classes = predictions.of(rows).argmax(1)
-        if predicted is not None:
-            if predicted not in names:
-                raise ApiError(422, "no_such_class", f"no class {predicted!r}; there are {', '.join(names)}.")
-            rows, classes = (values[classes == names.index(predicted)] for values in (rows, classes))
-        if wrong:
+        if chosen.predicted is not None:
+            if chosen.predicted not in names:
+                raise ApiError(422, "no_such_class", f"no class {chosen.predicted!r}; there are {', '.join(names)}.")
+            rows, classes = (values[classes == names.index(chosen.predicted)] for values in (rows, classes))
+        if chosen.wrong:
             labels = recordings.labels[rows]
             rows = rows[(classes != labels) & (labels >= 0)]
-    shown = rows[page]
+    shown = rows[chosen.offset : chosen.offset + chosen.limit]
     proba = predictions.of(shown)
     items = [
         models.QuerySummary(

@@ -216,33 +216,12 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         workspace.remove("classifiers", name)
 
     @router.get("/classifiers/{name}/queries", tags=["models"])
-    async def queries(
-        name: models.Id,
-        offset: Annotated[int, Query(ge=0, le=100_000_000)] = 0,
-        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
-        part: models.Part | None = None,
-        search: Annotated[str | None, Query(max_length=200)] = None,
-        predicted: Annotated[str | None, Query(max_length=200)] = None,
-        wrong: bool = False,
-    ) -> models.QueryPage:
-        """List the recordings with labels and predictions: test series first, then training series, then new ones.
-
-        ``search`` is a part of an id or subject, ``wrong`` keeps only those that are misclassified.
-        """
-        record = workspace.classifier(name)
-
-        def find() -> models.QueryPage:
-            return results.query_page(
-                service.recordings(record.dataset),
-                service.predictions(name),
-                part=part,
-                search=search,
-                predicted=predicted,
-                wrong=wrong,
-                page=slice(offset, offset + limit),
-            )
-
-        return await service.run(find)
+    async def queries(name: models.Id, chosen: Annotated[models.QueryFilter, Query()]) -> models.QueryPage:
+        """List the recordings with labels and predictions: test series first, then training series, then new ones."""
+        dataset = workspace.classifier(name).dataset
+        return await service.run(
+            lambda: results.query_page(service.recordings(dataset), service.predictions(name), chosen)
+        )
 
     @router.get("/classifiers/{name}/overview", tags=["models"])
     async def overview(name: models.Id) -> models.Overview:
