@@ -60,21 +60,6 @@ def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str]
     assert "queries are not in the test part of" in text and "in its training part" in text
 
 
-def test_another_data_set_of_the_same_shape_is_warned_of(
-    capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path
-) -> None:
-    save_series(tmp_path / "other.npz", seed=1)
-    code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(tmp_path / "other.npz"))
-    assert code == 0 and "\nwarning: none of the 12 queries is in the test part of 'other'" in text
-
-
-def test_another_model_is_a_user_error(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
-    other = ["-d", str(folder / "own.npz"), "-m", "nearest", "-c", "bigru", "--preset", "tiny"]
-    assert main(["fit", *other, "--out", str(tmp_path / "other")]) == 0
-    code, _, err = run(capsys, "evaluate", str(folder / "run.npz"), "-m", str(tmp_path / "other"))
-    assert code == 2 and "is not the model that was explained" in err and len(err.strip().splitlines()) == 1
-
-
 def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(folder / "own.npz"), "--json")
     found = json.loads(text)

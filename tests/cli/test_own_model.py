@@ -266,13 +266,7 @@ def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, caps
         (("--model", "my_model.py:los"), "my_model.py has no function 'los'"),
         (("--model", "my_model.py:broken"), "my_model.py:broken failed: FileNotFoundError: no weights here"),
         (("--model", "my_model.py:nothing"), "my_model.py:nothing: NoneType has neither predict_proba nor"),
-        (("--model", "my_model.py:load", "--output", "logit"), "my_model.py:load: no output 'logit'. Did you mean"),
-        (("--model", "my_model.py:load", "--layout", "tbf"), "no layout 'tbf'. Did you mean 'btf'?"),
         (("--model", "my_model.py:load"), "returned a dict of state, scores. Say which part"),
-        (
-            (*PYTHON, "--classes", "calm,brisk,wide"),
-            "it has the classes brisk, calm, wild, got ['calm', 'brisk', 'wide']",
-        ),
         ((*PYTHON, "--classifier", "fcn"), "give --model for your own model, or --classifier"),
         (("--output", "logits"), "--output is for a model of your own: give --model too"),
         (("--model", "m.joblib"), "m.joblib holds pickled Python objects"),

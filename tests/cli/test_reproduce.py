@@ -1,6 +1,5 @@
 """``sparcets reproduce`` as a user types it."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -41,13 +40,6 @@ def table(title: str) -> Table:
     return Table(title, ("data", "valid"), ((title, "**0.9**"),))
 
 
-def test_help_lists_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "reproduce", "--help")
-    assert code == 0
-    for part in ("table1", "targets", "ablation", "figures", "timing", "all", "--scale", "--source", "--workers"):
-        assert part in out
-
-
 def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
     sources = ["--source", "motionsense=/data/ms.npz", "--source", "catching=c.npz"]
     options = ["--scale", "full", "--repetitions", "3", "--out", str(tmp_path), "--workers", "4", "--device", "cpu"]
@@ -73,13 +65,6 @@ def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], g
     assert err.splitlines() == ["motionsense is left out: not here", "catching ICS → Control, seed 0: E: x"]
     assert "Table 1\t0.9" in out and "Data\t" not in out  # only the given table
     assert "2 of 2 runs are new, 1 failed" in out and "1 figures" in out
-
-
-def test_json(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
-    found = json.loads(run(capsys, "reproduce", "all", "--json")[1])
-    assert found["page"] == str(tmp_path / "README.md") and found["runs"] == 2 and found["computed"] == 2
-    assert found["failed"] == {"bad": "E: x"} and found["left_out"] == {"motionsense": "not here"}
-    assert list(found["tables"]) == ["datasets", "table1"] and len(found["figures"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -128,11 +128,6 @@ def test_logging_out_ends_one_session_and_the_token_ends_all(start: Start) -> No
         error(client.get(STATUS, headers=headers), 401)
 
 
-def test_a_restarted_studio_has_no_sessions(start: Start) -> None:
-    headers = log_in(start(headers={}), token=TOKEN)
-    error(start(headers={}).get(STATUS, headers=headers), 401)
-
-
 def test_sessions_are_limited_in_number() -> None:
     sessions = Sessions(most=2)
     first, second = sessions.open(), sessions.open()

@@ -86,19 +86,6 @@ def test_the_number_of_queries_of_a_file_is_limited(sample: Sample) -> None:
     service.close()
 
 
-def test_the_least_recently_used_item_is_dropped() -> None:
-    cache: LruCache[str] = LruCache(2)
-    created = []
-
-    def create(key: str) -> str:
-        created.append(key)
-        return key.upper()
-
-    for key in "abacab":
-        assert cache.get(key, lambda key=key: create(key)) == key.upper()  # type: ignore[misc]
-    assert created == ["a", "b", "c", "b"]
-
-
 def test_the_size_of_items_counts() -> None:
     cache: LruCache[str] = LruCache(5, len)
     for key, item in (("a", "12"), ("b", "345"), ("a", "1")):

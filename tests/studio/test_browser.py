@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from .conftest import API, N_TEST, NAMES, Sample, npz_bytes
-from .visit import SIZES, Recorder, Studio, Visit, running
+from .visit import SIZES, Studio, Visit, running
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -90,16 +90,6 @@ def test_recordings_are_found_by_id_and_marked(visit: Visit, shared: Sample) -> 
     assert set(page.locator("#queries .predicted").all_inner_texts()) == {"wild"}
 
 
-def test_a_long_list_is_shown_in_pages(visit: Visit, shared: Sample) -> None:
-    visit.page.route("**/queries?*", lambda route: route.continue_(url=route.request.url.replace("=100", "=4")))
-    page = visit.open(**shared.state())
-    page.get_by_text(re.compile(r"^4 of \d+ recordings")).wait_for()
-    page.get_by_role("button", name="Show more").click()
-    page.get_by_text(re.compile(r"^8 of \d+ recordings")).wait_for()
-    assert page.locator("#queries li").count() == 8
-    page.unroute("**/queries?*")
-
-
 def test_new_recordings_without_labels_are_added(visit: Visit, shared: Sample) -> None:
     page = visit.open(**shared.state())
     X = np.load(shared.folder / "datasets" / "own" / "own.npz")["X"][:2]
@@ -145,22 +135,6 @@ def test_a_job_is_shown_and_cancelled(visit: Visit, shared: Sample) -> None:
     page.get_by_role("button", name="Fit", exact=True).wait_for()
     assert not [p.name for p in (shared.folder / "explainers").iterdir() if p.name.startswith("sparcets-")]
     assert visit.errors == []
-
-
-def test_a_model_of_ones_own_is_used_not_trained(visit: Visit, shared: Sample) -> None:
-    def with_own(route: Any) -> None:
-        catalog = route.fetch().json()
-        catalog["classifiers"].insert(0, {"name": "gait.onnx", "about": "your own model", "own": True})
-        route.fulfill(json=catalog)
-
-    visit.page.route("**/catalog", with_own)
-    page = visit.open(dataset=shared.dataset)
-    assert page.locator("#new-classifier").input_value() == "gait.onnx"
-    assert page.get_by_role("button", name="Use this model").is_visible()
-    assert not page.locator("#effort-classifier").is_visible()
-    page.locator("#new-classifier").select_option("fcn")
-    assert page.get_by_role("button", name="Train", exact=True).is_visible()
-    page.unroute("**/catalog")
 
 
 def test_errors_are_shown(visit: Visit, shared: Sample) -> None:
@@ -356,24 +330,4 @@ def test_tabs_share_a_session_until_one_logs_out(browser: Any, studio: Studio, s
     for page in (first, second):  # the other one goes on where it was
         page.wait_for_selector("body[data-ready]")
     assert "row" in second.url
-    visit.context.close()
-
-
-def test_a_server_on_another_port_learns_nothing_from_the_browser(browser: Any, studio: Studio) -> None:
-    visit = Visit(browser, studio)
-    with Recorder() as other:
-        visit.page.evaluate("document.cookie = 'seen=by-every-port; path=/'")  # that browsers do send these
-        visit.page.goto(other.address)
-        visit.page.evaluate(
-            "(url) => Promise.all(['', 'api/v1/status'].map((path) => "
-            "fetch(`${url}/${path}`, { credentials: 'include', mode: 'no-cors' }).catch(() => null)))",
-            studio.address,
-        )
-        assert visit.page.evaluate("[sessionStorage.length, localStorage.length]") == [0, 0]
-    received = {name.lower(): value for headers in other.requests for name, value in headers.items()}
-    assert received.pop("cookie") == "seen=by-every-port"
-    for name in ("host", "origin", "referer", "sec-fetch-site"):
-        received.pop(name, None)
-    replayed = visit.page.request.get(f"{studio.address}{API}/status", headers={**received, "Cookie": "seen=x"})
-    assert replayed.status == 401
     visit.context.close()

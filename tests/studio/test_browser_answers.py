@@ -11,7 +11,7 @@ from sparcets.core.evidence import VERDICTS
 from tests.axe import serious_findings
 
 from .conftest import NAMES, Sample
-from .visit import Studio, Visit
+from .visit import Visit
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -84,29 +84,6 @@ def check_look(page: Any, answer: dict[str, Any]) -> None:
         f"() => getComputedStyle(document.documentElement).getPropertyValue('--{answer['verdict']['tone']}').trim()"
     )
     assert line["color"] == (tone if word != "believed" else line["color"])
-
-
-def test_the_picture_does_not_jump(visit: Visit, shared: Sample) -> None:
-    page = open_curve(visit, shared)
-    place, rounds = page.locator("#sparsity").bounding_box(), []
-    for _ in range(3):
-        traces = []
-        for cap in (0.1, 0.02):
-            visit.after(lambda cap=cap: page.locator("#sparsity").fill(value_of(page, cap)))
-            traces.append(visit.trace(3))
-            assert page.locator("#sparsity").bounding_box() == place
-        rounds.append(traces)
-    assert rounds[1] == rounds[2], "a scale that has grown for an answer stays"
-    before = rounds[2][1]
-    page.locator("#draw").click()
-    form = page.locator("#hand-form")
-    form.locator("[name=feature]").select_option("idle")
-    form.locator("[name=at]").fill("1")
-    form.locator("[name=by]").fill("80")  # absurd
-    visit.after(form.get_by_role("button", name="Pull").click)
-    assert visit.trace(3) != before
-    visit.after(lambda: page.get_by_role("button", name="Remove what was drawn").click())
-    assert visit.trace(3) == before  # the scale comes back
 
 
 def test_a_curve_is_changed_by_hand_and_the_rest_is_found(visit: Visit, shared: Sample) -> None:
@@ -306,24 +283,6 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     page.locator("#group-map .heatmaplayer image").wait_for()
     assert drawn_map(page) == before and visit.state()["target"] == "wild"
     assert visit.errors == []
-
-
-def test_dark_mode(browser: Any, studio: Studio, shared: Sample) -> None:
-    visit = Visit(browser, studio, color_scheme="dark")
-    page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
-
-    def light(colour: str) -> float:
-        return float(np.mean([int(v) for v in re.findall(r"\d+", colour)[:3]]))
-
-    for selector in ("body", ".card", "select", "#verdict .conclusion"):
-        style = page.evaluate(f"() => {{ const s = getComputedStyle(document.querySelector('{selector}')); "
-                              "return [s.backgroundColor, s.color]; }")  # fmt: skip
-        assert light(style[0]) < 90 < light(style[1])
-    paper = page.evaluate("() => document.querySelector('#plot').layout.paper_bgcolor")
-    assert paper == page.evaluate("() => getComputedStyle(document.documentElement).getPropertyValue('--card').trim()")
-    visit.after(lambda: page.emulate_media(color_scheme="light"), "themed")
-    assert page.evaluate("() => document.querySelector('#plot').layout.paper_bgcolor") == "#ffffff"
-    visit.context.close()
 
 
 def test_the_colours_of_verdicts_are_those_of_reports() -> None:

@@ -67,31 +67,15 @@ def test_a_file_does_not_wait_behind_a_search(service: StudioService) -> None:
 
 
 REQUESTS: list[dict[str, Any]] = [
-    {"rows": [3]},
     {"rows": [2, 5], "target": "wild", "sparsity": 0.4, "answers": 2},
     {"rows": [20, 3, 19], "constraints": {"frozen": [[0, 2]], "frozen_features": {"left": [[5, 9]]}}},
     {"rows": [1], "target": "wild", "strokes": [{"feature": "left", "at": 5, "width": 2, "by": 0.5}]},
-    {
-        "rows": [1],
-        "target": "wild",
-        "find_rest": False,
-        "strokes": [{"feature": "top", "at": 9, "width": 3, "by": 9.0}],
-    },
-    {"rows": [3], "target": "wild", "constraints": {"immutable": ["idle"]}},
-    {
-        "rows": [4],
-        "answers": 2,
-        "shown": 1,
-        "constraints": {
-            "immutable": ["idle"],
-            "frozen": [[0, 3], [9, 10]],
-            "ranges": {"left": [None, 1.5], "constructor": [-3, 3]},
-            "max_step": {"top": 2.0},
-            "direction": {"top": "up"},
-            "groups": {"both": ["left", "constructor"]},
-        },
-    },
-]
+    {"rows": [1], "target": "wild", "find_rest": False,
+     "strokes": [{"feature": "top", "at": 9, "width": 3, "by": 9.0}]},
+    {"rows": [4], "answers": 2, "shown": 1, "constraints": {
+        "immutable": ["idle"], "frozen": [[0, 3], [9, 10]], "ranges": {"left": [None, 1.5], "constructor": [-3, 3]},
+        "max_step": {"top": 2.0}, "direction": {"top": "up"}, "groups": {"both": ["left", "constructor"]}}},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", REQUESTS)
@@ -154,16 +138,8 @@ def test_the_name_of_an_onnx_file_stays_text(tmp_path: Path) -> None:
     name = '"+str(__import__("os"))+".onnx'
     write_onnx(folder / name, "weights.bin")
     digest = digest_of_files([folder / name, folder / "weights.bin"])
-    header = {
-        "format": 1,
-        "output": "logits",
-        "layout": None,
-        "class_names": None,
-        "digest": digest,
-        "check": {},
-        "task": "classification",
-    }
-    write_json(folder / "model.json", {**header, "source": name})
+    header = {"format": 1, "output": "logits", "layout": None, "class_names": None, "digest": digest, "check": {}}
+    write_json(folder / "model.json", {**header, "task": "classification", "source": name})
     record: Any = SimpleNamespace(id="mine")
     (line,) = _classifier(workspace, record, record, None)
     assert line == f"clf = sp.wrap({f'classifiers/mine/{name}'!r}, output='logits')"

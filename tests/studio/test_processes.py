@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sparcets.studio.jobs import MAX_POINTS, TrainingProgress
-from sparcets.studio.processes import command, throttled
+from sparcets.studio.processes import command
 
 from .conftest import Sample
 
@@ -48,16 +48,6 @@ def test_the_worker_exits_when_stdin_is_closed(sample: Sample) -> None:
     assert not (sample.folder / "classifiers" / "new").exists()
 
 
-def test_stages_are_reported_at_once_and_steps_are_throttled() -> None:
-    events: list[Any] = []
-    report = throttled(lambda **event: events.append((event["stage"], event["done"])))
-    for stage in ("a", "b"):
-        for done in range(101):
-            report(stage, done, 100, "")
-    assert events[0] == ("a", 0) and ("b", 0) in events and events[-1] == ("b", 100)
-    assert len(events) < 60
-
-
 def test_stages_count_by_the_time_they_take() -> None:
     progress = TrainingProgress("fitting sparcets")
     shares = []
@@ -69,13 +59,6 @@ def test_stages_count_by_the_time_they_take() -> None:
         shares.append(progress.share)
     assert shares == sorted(shares) and shares[0] == 0 and shares[-1] == pytest.approx(1)
     assert progress.left(60.0) == pytest.approx(0, abs=1e-9)
-
-
-def test_nothing_is_said_of_the_time_before_anything_is_known() -> None:
-    progress = TrainingProgress("training fcn")
-    assert progress.left(3.0) is None
-    progress.update("reading", 0, None, "")
-    assert progress.left(3.0) is None and progress.share == 0
 
 
 def test_learning_curves_hold_one_value_per_epoch() -> None:

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import sparcets as sp
+from sparcets.core.errors import ConstraintError
 from sparcets.core.explanation import Explanation
 from sparcets.data.recordings import Recordings
+from sparcets.studio.answers import draw
+from sparcets.studio.models import Stroke
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.studio.results import overview, positions, summarise
 from sparcets.testing.data import make_series
@@ -49,12 +52,6 @@ def test_names_are_those_of_the_files() -> None:
     assert AllRecordings(make()).matches("#7").tolist() == [row == 7 for row in range(10)]
 
 
-def test_lengths_of_all_parts() -> None:
-    lengths = np.arange(10) % 4 + 1
-    every = AllRecordings(make(lengths=lengths), [new(lengths=np.array([2, 3]))])
-    assert every.choose([0, 4, 11]).lengths.tolist() == [lengths[6], lengths[0], 3]  # type: ignore[union-attr]
-
-
 def test_only_what_is_shown_is_predicted() -> None:
     asked: list[int] = []
 
@@ -69,6 +66,12 @@ def test_only_what_is_shown_is_predicted() -> None:
     assert len(predictions.of(np.arange(10))) == 10 and asked == [2, 8]
     predictions.of(np.arange(10))
     assert asked == [2, 8]
+
+
+def test_nothing_is_drawn_where_nothing_may_change() -> None:
+    stroke = Stroke(feature="b", at=2, width=1, by=4.0)
+    with pytest.raises(ConstraintError, match="b may not change"):
+        draw(np.zeros((5, 2)), [stroke], ["a", "b"], np.array([True, False]), 5)
 
 
 X, Y = make_series(60, n_steps=16)
@@ -107,11 +110,6 @@ def test_recordings_without_an_answer_are_exceptions(answers: Explanation) -> No
     found = summarise(replace(answers[:9], status=status[:9]), rows=list(range(9)))
     assert found.n_reached == 8 and [(entry.row, entry.verdict) for entry in found.exceptions] == [(2, "not reached")]
     assert np.array(found.share)[5, 1] == 1.0
-
-
-def test_no_answer_at_all(answers: Explanation) -> None:
-    found = summarise(replace(answers[:2], status=np.full(2, "not_found")), rows=[0, 1])
-    assert found.n_reached == 0 and not np.any(found.share) and found.patterns == [] and len(found.exceptions) == 2
 
 
 def test_the_confusion_table_and_the_points() -> None:

@@ -70,18 +70,6 @@ def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path: Path) -> Non
     service.close()
 
 
-def test_a_studio_that_is_closed_while_it_imports_says_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    service, closed = make_service(tmp_path), threading.Event()
-    monkeypatch.setattr("sparcets.studio.service._import_heavy", lambda: closed.wait(120))
-    service.warm_up()
-    service.close()
-    closed.set()
-    service._thread._thread.shutdown(wait=True)
-    assert caplog.text == "", "an error of a callback is logged"
-
-
 NOTE: ContextVar[str] = ContextVar("note", default="none")
 
 

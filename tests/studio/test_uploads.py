@@ -22,7 +22,6 @@ from sparcets.core.errors import DataError, FileFormatError, TooLargeError
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER
 from sparcets.studio import processes
-from sparcets.studio.items import ARRAYS, safe_name
 from sparcets.studio.models import Limits
 from sparcets.studio.results import _plain
 from sparcets.studio.uploads import Uploads, carry_out, describe, read_dataset, read_recordings
@@ -101,14 +100,8 @@ def test_missing_values_are_counted(tmp_path: Path) -> None:
 
 
 def task(file: Path, **more: Any) -> dict[str, Any]:
-    return {
-        "file": str(file),
-        "out": str(file.with_name("out.npz")),
-        "seed": 3,
-        "like": None,
-        "limits": asdict(Limits()),
-        **more,
-    }
+    out, limits = str(file.with_name("out.npz")), asdict(Limits())
+    return {"file": str(file), "out": out, "seed": 3, "like": None, "limits": limits, **more}
 
 
 def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,22 +173,6 @@ SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
 
 def left(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "datasets").iterdir())
-
-
-def test_safe_names() -> None:
-    assert safe_name("Gait Über 3.CSV") == "Gait_ber_3.csv"
-    assert len(safe_name("x" * 250 + ".npz")) == 64
-
-
-def test_a_table_is_uploaded(client: TestClient, sample: Sample) -> None:
-    response = client.post(UPLOAD, params={"filename": "my gait.csv"}, content=CSV.encode())
-    assert response.status_code == 201, response.text
-    record = response.json()
-    assert record["source"] == "my_gait.csv" and record["feature_names"] == ["a", "b"] and record["n_steps"] == 4
-    folder = sample.folder / "datasets" / record["id"]
-    assert sorted(path.name for path in folder.iterdir()) == ["about.json", ARRAYS, "my_gait.csv"]
-    assert client.get(f"{API}/datasets/{record['id']}/series/0").json()["values"]
-    assert client.get(f"{API}/datasets/{record['id']}").json() == record
 
 
 @pytest.mark.parametrize(

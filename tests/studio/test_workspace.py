@@ -48,12 +48,6 @@ def test_a_damaged_folder_does_not_hide_the_others(sample: Sample, caplog: pytes
     assert "broken" in caplog.text
 
 
-def test_a_workspace_that_cannot_be_created(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="--workspace"):
-        Workspace(tmp_path / "file")
-
-
 def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path)
     left, empty, theirs = (

@@ -6,9 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -45,38 +43,6 @@ def running(workspace: Path, *options: str) -> Iterator[Studio]:
         process.send_signal(signal.SIGINT)
         process.wait(120)
         process.stderr.close()
-
-
-class Recorder:
-    """A server of somebody else, on another port of this machine: it keeps the headers of all requests."""
-
-    def __init__(self) -> None:
-        self.requests: list[dict[str, str]] = []
-        seen = self.requests
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                seen.append(dict(self.headers.items()))
-                self.send_response(200)
-                self.send_header("Content-Type", "text/html")
-                self.end_headers()
-                self.wfile.write(b"<!doctype html><title>other</title>")
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> "Recorder":
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
 
 class Visit:

@@ -86,11 +86,6 @@ def test_figures_are_json_and_accepted_by_plotly(answer: Make) -> None:
         assert len(show(figure).data) == len(figure["data"])
 
 
-def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
-    e = answer({}, status=np.array(["unchanged"]))
-    assert curves_figure(e)["layout"]["shapes"] == [] and map_figure(e)["data"][0]["zmax"] == 1.0
-
-
 def test_padding_is_not_drawn(answer: Make) -> None:
     e = answer({(2, 0): 1.0}, lengths=np.array([6]))
     assert len(curves_figure(e)["data"][0]["x"]) == len(map_figure(e)["data"][0]["z"][0]) == 6

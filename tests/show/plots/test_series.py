@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib import colors, rcParams
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 
 from sparcets.core.errors import MissingExtraError, ShapeError
 from sparcets.core.explanation import Explanation, join
-from sparcets.show import style
 from sparcets.show.plots import plot_answer, plot_answers
 
 Make = Callable[..., Explanation]
@@ -31,11 +30,6 @@ def spans(axes: Any) -> list[tuple[float, float]]:
 def box(patch: Any) -> Any:
     """Return the box of a span, which is a polygon before matplotlib 3.9, and a rectangle since."""
     return patch.get_path().get_extents(patch.get_patch_transform())
-
-
-def verdict_in(figure: Figure) -> str:
-    """Return the line above the title."""
-    return str(figure.texts[-1].get_text()) if figure.get_supxlabel() == "" else str(figure.texts[-2].get_text())
 
 
 def test_changed_features_are_drawn_as_curves_before_and_after(answer: Make) -> None:
@@ -79,35 +73,12 @@ def test_the_five_features_that_change_most_are_curves(answer: Make) -> None:
     assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
 
 
-def test_features_that_may_not_change_are_grey(answer: Make) -> None:
-    *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, mutable=np.array([True, False, True]))).axes
-    grey = [colors.same_color(t.get_color(), style.FIXED) for t in grid.get_yticklabels()]
-    assert grey == [False, True, False]
-    (row,) = grid.patches
-    assert colors.same_color(row.get_facecolor(), style.LOCKED) and tuple(box(row).intervaly) == (0.5, 1.5)
-
-
-def test_of_many_features_some_are_labelled(answer: Make) -> None:
-    *_, grid, _ = plot_answer(answer({(2, 0): 1.0}, n_features=60)).axes
-    assert [t.get_text() for t in grid.get_yticklabels()] == [f"f{i}" for i in range(0, 60, 2)]
-
-
 def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     figure = plot_answer(answer({}, status=np.array(["unchanged"]), proba_before=np.array([[0.2, 0.8]])))
     draw(figure)
     *curves, grid, _ = figure.axes
     assert len(curves) == 3 and not any(c.patches for c in curves) and grid.images[0].get_clim() == (-1.0, 1.0)
     assert figure.get_suptitle().strip().startswith("well, already the target   p(well) 0.80 → 0.80   0 % changed")
-
-
-@pytest.mark.parametrize("changes", [{}, {(1, 1): 3.0}])
-def test_an_answer_that_was_not_found_is_drawn_too(answer: Make, changes: dict[tuple[int, int], float]) -> None:
-    missed = np.array([[0.7, 0.3]])
-    figure = plot_answer(answer(changes, status=np.array(["not_found"]), proba_after=missed))
-    draw(figure)
-    assert verdict_in(figure).startswith("○ Not reached: ") and "p(well) 0.10 → 0.30" in figure.get_suptitle()
-    copy = answer(changes, status=np.array(["not_found"]))  # a missing answer may be filled with a valid one
-    assert verdict_in(plot_answer(copy)).startswith("○ Not reached: this repeats another answer")
 
 
 def test_names_are_not_read_as_formulas(answer: Make) -> None:

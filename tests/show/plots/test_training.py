@@ -1,7 +1,6 @@
 """Figures of a training: one panel per value of the history, and the trade-off with its default point."""
 
 import math
-from dataclasses import replace
 
 import pytest
 
@@ -28,12 +27,6 @@ def test_lines_and_the_default() -> None:
     assert transfer.lines[2].get_ydata().tolist() == [90.0]
     assert "%" in valid.get_xlabel() and "%" in valid.get_ylabel() and "held-out" in transfer.get_ylabel()
     assert len({line.get_linestyle() for line in (plain, scaled)}) == 2, "not distinguished by colour alone"
-
-
-def test_of_equal_scores_the_fewest_changes_are_the_default() -> None:
-    equal = [replace(point, valid=0.7, transfer=0.7 - 1e-9 * k) for k, point in enumerate(POINTS)]
-    (*_, default) = plot_trade_off_curve(equal).axes[0].lines
-    assert default.get_xdata().tolist() == [10.0]
 
 
 def test_every_value_of_a_history_has_a_panel_with_its_unit() -> None:

@@ -116,16 +116,6 @@ def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened:
     assert "e+0" not in text and "drawn when scrolled" not in text
 
 
-def test_the_toolbar_covers_neither_legend_nor_curves(opened: Any) -> None:
-    opened.locator("#heading-0").scroll_into_view_if_needed()
-    opened.wait_for_selector("#pictures-0 [data-name=curves] .main-svg")
-    plot = opened.locator("#pictures-0 [data-name=curves]")
-    plot.hover()
-    bar, legend = (plot.locator(f".{name}").first.bounding_box() for name in ("modebar-group", "legend"))
-    first = plot.locator(".bglayer rect, .cartesianlayer .subplot").first.bounding_box()
-    assert bar["y"] + bar["height"] <= legend["y"] and bar["y"] + bar["height"] <= first["y"]
-
-
 def test_it_fits_a_phone(opened: Any) -> None:
     opened.set_viewport_size({"width": 390, "height": 800})
     opened.locator("#heading-0").scroll_into_view_if_needed()

@@ -147,17 +147,11 @@ def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers(tmp_path: P
     drawn_and_reported(e, "LeftHip goes to −74°", tmp_path)
 
 
-@pytest.fixture(scope="module")
-def trial() -> tuple[Any, FloatArray]:
-    """Simulated catching, and a trial whose left wrist jumps by 0.37 m for a tenth of a second; the elbow stays."""
+def test_a_wrist_that_jumps_is_doubtful(tmp_path: Path) -> None:
+    """In simulated catching, the left wrist jumps by 0.37 m for a tenth of a second; the elbow stays."""
     ds = sp.load_dataset("catching", seed=0)
     made = ds.X_test[0].copy()
     made[30:36, ds.feature_names.index("LeftWrist_x")] += 0.37  # 6 steps at 60 Hz
-    return ds, made
-
-
-def test_a_wrist_that_jumps_is_doubtful(trial: Any, tmp_path: Path) -> None:
-    ds, made = trial
     info = SeriesInfo.from_series(ds.X_train, ds.class_names, source=ds)
     e = answer_of(info, ds.X_test[0], made)
     looks = PlausibilityReference.fit(Series(ds.X_train), ds.y_train, info).measure(e)
@@ -170,35 +164,6 @@ def test_a_wrist_that_jumps_is_doubtful(trial: Any, tmp_path: Path) -> None:
     assert VERDICTS[str(trick.verdict[0])].tone == "red" and set(conclude(e).doubts) < set(conclude(trick).doubts)
     for either in (e, trick):
         drawn_and_reported(either, "the limb from Left", tmp_path)
-
-
-class Moved(sp.Nearest):
-    """A method without a selector, whose answers are the queries with one feature moved."""
-
-    made: Any = None
-
-    def _explain(self, request: Any) -> Any:
-        answers = super()._explain(request)
-        return replace(answers, counterfactual=self.made[None], status=np.array(["refined"]))
-
-
-def test_methods_without_other_models_say_it_too(trial: Any) -> None:
-    """Neither is green, and both are named: the ranges of the training series go with every explanation."""
-    ds, made = trial
-    elbow, wrist = (ds.feature_names.index(name) for name in ("LeftElbow_x", "LeftWrist_x"))
-
-    def proba(X: FloatArray) -> FloatArray:  # Ataxia, unless the wrist is far before the elbow
-        far = (X[:, :, wrist] - X[:, :, elbow]).max(1) > 0.4
-        return np.stack([~far, far, np.zeros(len(X))], axis=1).astype(float)
-
-    ex = Moved(sp.wrap(proba)).fit(ds)
-    ex.made = made
-    e = ex.explain(ds.X_test[:1], target=1)
-    assert e.valid[0] and e.verdict.tolist() == ["doubtful"] and e.families == ()
-    assert "no other models were asked about it" in conclude(e).doubts
-    assert any(doubt.startswith("LeftWrist_x jumps by 0.3") for doubt in conclude(e).doubts)
-    assert e.plausibility["jumps"][0] >= 2 and e.plausibility["stretch"][0] > 0.1
-    assert np.isnan(e.plausibility["distance"][0])
 
 
 def test_no_advice_where_people_are_the_subject(answer: Make) -> None:

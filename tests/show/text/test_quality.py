@@ -13,11 +13,6 @@ def line(mean: float, n: int = 10, low: float = math.nan, high: float = math.nan
     return {"mean": mean, "std": math.nan, "low": low, "high": high, "n": n}
 
 
-def test_only_known_measures() -> None:
-    findings = quality_findings({"valid": line(1.0), "transfer": line(math.nan), "smoothness": line(0.2)})
-    assert [finding.name for finding in findings] == ["Validity"]
-
-
 @pytest.mark.parametrize(
     ("measure", "values", "words"),
     [

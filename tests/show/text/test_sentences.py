@@ -174,13 +174,6 @@ def test_a_missing_answer_is_not_described_as_found(answer: Make) -> None:
     assert text.startswith("○ Not reached: this repeats another answer")
 
 
-def test_text_of_an_explanation_is_that_of_the_answer(answer: Make) -> None:
-    one, two = answer({(0, 0): 1.0}), answer({(0, 1): -1.0})
-    both = join([one, two])
-    assert [both.text(), both.text(1), both.text(-1)] == [narrate(one), narrate(two), narrate(two)]
-    assert both.text(1, short=True) == narrate(two, short=True)
-
-
 def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> None:
     import pandas as pd
 
