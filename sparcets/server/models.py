@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from sparcets.web.errors import Direction, Name, Outcome, Pair, RequestModel, Step, Value, Whole
 
@@ -40,32 +40,20 @@ class NotClass(RequestModel):
     not_: Annotated[Name | Whole, Field(alias="not")]
 
 
-class AtLeast(RequestModel):
-    """For a model of numbers: at least this, of all its outputs or of one; as ``sp.AtLeast``."""
+class NumberTarget(RequestModel):
+    """For a model of numbers, of all outputs or of one: ``sp.AtLeast``, ``AtMost``, ``Between`` or ``Change``."""
 
-    at_least: float
+    at_least: float | None = None
+    at_most: float | None = None
+    between: Pair[float] | None = None
+    change: float | None = None
     output: Name | Whole | None = None
 
-
-class AtMost(RequestModel):
-    """For a model of numbers: at most this; as ``sp.AtMost``."""
-
-    at_most: float
-    output: Name | Whole | None = None
-
-
-class Between(RequestModel):
-    """For a model of numbers: within this range; as ``sp.Between``."""
-
-    between: Pair[float]
-    output: Name | Whole | None = None
-
-
-class Change(RequestModel):
-    """For a model of numbers: at least so much more than now, or less if negative; as ``sp.Change``."""
-
-    change: float
-    output: Name | Whole | None = None
+    @model_validator(mode="after")
+    def _is_one_of_them(self) -> NumberTarget:
+        if [self.at_least, self.at_most, self.between, self.change].count(None) != 3:
+            raise ValueError("give one of at_least, at_most, between and change")
+        return self
 
 
 class ConstraintsModel(RequestModel):
@@ -86,7 +74,7 @@ class ConstraintsModel(RequestModel):
 class Question(RequestModel):
     """What is asked about every series of a request; series with the same question are explained together."""
 
-    target: Name | Whole | NotClass | AtLeast | AtMost | Between | Change | None = Field(
+    target: Name | Whole | NotClass | NumberTarget | None = Field(
         default=None, description="Name or index of the class; by default the runner-up of each series."
     )
     constraints: ConstraintsModel | None = None

@@ -85,12 +85,10 @@ def to_response(explanation: Explanation, rows: Sequence[int]) -> models.Explain
 
 
 def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.CounterfactualResult:
-    from sparcets.show.edit_text import as_dict
     from sparcets.show.text import build_narrative
 
     status: Any = str(e.status[i])
     narrative = build_narrative(e[i])
-    parts = {name: getattr(narrative, name) for name in models.Description.model_fields}
     return models.CounterfactualResult(
         row=rows[int(e.query_index[i])],
         **_names(e.ids, e.subjects, i),
@@ -102,12 +100,12 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
         support={name: _finite(share) for name, share in zip(e.families, e.support[i], strict=True)},
         reason=str(e.reason[i]),
         text=str(narrative),
-        description=models.Description.model_validate(parts),
+        description=models.Description.model_validate(narrative, from_attributes=True),
         probability_before=e.proba_before[i].tolist(),
         probability_after=e.proba_after[i].tolist(),
         share_changed=float(e.share_changed[i]),
         changes=_changes(e, i),
-        edits=[models.EditResult.model_validate(as_dict(edit)) for edit in e.edits(i)],
+        edits=[models.EditResult.model_validate(edit, from_attributes=True) for edit in e.edits(i)],
         counterfactual=_plain(e.counterfactual[i]),
     )
 
@@ -159,8 +157,7 @@ def _verdict(conclusion: Conclusion) -> models.VerdictResult:
 
 def verdict_entry(verdict: Verdict) -> models.VerdictEntry:
     """Return a verdict as an API response."""
-    tone: Any = verdict.tone
-    return models.VerdictEntry(word=verdict.word, symbol=verdict.symbol, tone=tone, meaning=verdict.meaning)
+    return models.VerdictEntry.model_validate(verdict, from_attributes=True)
 
 
 def _finite(value: Any) -> float | None:
@@ -236,31 +233,20 @@ def similarities(delta: FloatArray) -> FloatArray:
 
 
 def patterns(e: Explanation, reached: IntArray) -> list[models.Pattern]:
-    """Return what most answers do, each with the number of answers and the median amount."""
-    found: dict[tuple[str, str, str], dict[int, float]] = {}
-    for i in reached.tolist():
-        for what, how, amount, unit in _moves(e, i):
-            of_answers = found.setdefault((what, how, unit), {})
-            of_answers[i] = max(amount, of_answers.get(i, 0.0))
-    common = sorted(found.items(), key=lambda item: -len(item[1]))[:MAX_PATTERNS]
-    return [
-        models.Pattern(what=what, how=how, count=len(of), amount=float(np.median(list(of.values()))), unit=unit)
-        for (what, how, unit), of in common
-        if len(of) > 1
-    ]
-
-
-def _moves(e: Explanation, i: int) -> list[tuple[str, str, float, str]]:
-    """Return what an answer does to each feature: its name, higher or lower on the whole, how much, and the unit."""
-    delta, changed = e.delta[i], e.changed[i]
-    changes: list[tuple[str, str, float, str]] = []
-    for f in np.flatnonzero(changed.any(0)).tolist():
-        moved = delta[changed[:, f], f].astype(np.float64)
-        net = float(moved.sum()) / float(np.abs(moved).sum())
-        how = "both ways" if abs(net) < ONE_WAY else "higher" if net > 0 else "lower"
-        unit = e.info.units[f] if e.info.units else ""
-        changes.append((e.feature_names[f], how, float(np.abs(moved).mean()), unit))
-    return changes
+    """Return what most answers do to a feature, each with the number of answers and the median amount."""
+    delta = np.where(e.changed, e.delta, 0.0)[reached].astype(np.float64)
+    size, steps = np.abs(delta).sum(1), (delta != 0).sum(1)  # (answers, features)
+    net = delta.sum(1) / np.maximum(size, 1e-300)
+    way = np.where(np.abs(net) < ONE_WAY, 0, np.sign(net))
+    found = []
+    for f, name in enumerate(e.feature_names):
+        for sign, how in ((1, "higher"), (-1, "lower"), (0, "both ways")):
+            alike = (steps[:, f] > 0) & (way[:, f] == sign)
+            if (count := int(alike.sum())) > 1:
+                amount = float(np.median(size[alike, f] / steps[alike, f]))
+                unit = e.info.units[f] if e.info.units else ""
+                found.append(models.Pattern(what=name, how=how, count=count, amount=amount, unit=unit))
+    return sorted(found, key=lambda pattern: -pattern.count)[:MAX_PATTERNS]
 
 
 def _exceptions(

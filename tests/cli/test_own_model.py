@@ -301,12 +301,6 @@ def test_side_inputs_come_with_the_data(place: Path, capsys: pytest.CaptureFixtu
     )
     e = sp.load_explanation("run.npz")
     assert e.side is not None and e.side["age"].shape == (3,) and e.query.shape[2] == 4
-    (place / "my_aged.py").write_text(AGED.replace("0.01", "0.02"))
-    capsys.readouterr()
-    assert (
-        main(["explain", "aged", "--model", "my_aged.py:load", "--target", "1"]) == 2
-        and "has changed since the fit" in capsys.readouterr().err
-    )
     np.savez(place / "own.npz", X=X, y=y)
     assert main([*FIT, "--model", "my_aged.py:load"]) == 2
     assert "--option side=age" in capsys.readouterr().err

@@ -136,26 +136,6 @@ def test_every_action_can_be_undone(visit: Visit, shared: Sample) -> None:
     assert visit.state()["row"] == 0 and visit.errors == []
 
 
-def test_a_locked_feature_does_not_change(visit: Visit, shared: Sample) -> None:
-    page = visit.open(**shared.state())
-    values = visit.get("/datasets/own/series/0")["values"]
-    name = visit.answer()["changes"][0]["feature"]
-    k = NAMES.index(name)
-    button = page.get_by_role("button", name=re.compile(f"^{name} "))
-    assert button.get_attribute("aria-pressed") == "false"
-    visit.after(button.click)
-    assert button.get_attribute("aria-pressed") == "true"
-    assert name in page.locator("#locked").inner_text()
-    answer = visit.answer()
-    assert [step[k] for step in answer["counterfactual"]] == [step[k] for step in values]
-    assert name not in {change["feature"] for change in answer["changes"]} and answer["changes"]
-    # The figure marks no changed segment in the band of the locked feature.
-    bands = [y for y in visit.trace(2) if y is not None]
-    assert {len(NAMES) - 1 - int(y) for y in bands} == {NAMES.index(c["feature"]) for c in answer["changes"]}
-    visit.after(lambda: page.keyboard.press("Enter"))  # the button has kept the focus
-    assert button.get_attribute("aria-pressed") == "false" and "immutable" not in visit.state()
-
-
 def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample) -> None:
     page = visit.open(**shared.state())
 
@@ -217,19 +197,6 @@ def test_features_named_like_parts_of_javascript_are_features(visit: Visit, shar
     assert page.evaluate(f"{proto} return JSON.stringify(set); }}") == '{"__proto__":[0,1]}'
     found = page.evaluate(f"{proto} return [m.own(set, '__proto__'), m.own({{}}, '__proto__') ?? null]; }}")
     assert found == [[0, 1], None]
-
-
-def test_a_reload_keeps_the_state(visit: Visit, shared: Sample) -> None:
-    given = shared.state(row=4, sparsity=0.3, answers=2, immutable=["idle"], frozen=[[2, 5]], compare=shared.ics)
-    page = visit.open(**given)
-    page.locator("#answer-text .result").nth(1).wait_for()
-    text, state = page.locator("#answer-text").inner_text(), visit.state()
-    assert given.items() <= state.items()
-    page.reload()
-    page.locator("#answer-text .result").nth(1).wait_for()
-    assert page.locator("#answer-text").inner_text() == text and visit.state() == state
-    assert page.locator("#title-request").inner_text().startswith("trial ")
-    assert visit.errors == []
 
 
 def test_the_stick_figure_stands_beside_the_curves(visit: Visit, shared: Sample) -> None:

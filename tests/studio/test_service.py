@@ -1,8 +1,9 @@
-"""The service: one request at a time, urgent ones first, within limits, and answers that are final."""
+"""The service: one request at a time, urgent ones first, within limits; answers that are final, and kept."""
 
 import asyncio
 import sys
 import threading
+from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 
 import sparcets as sp
 from sparcets.methods.request import pause, pausing
-from sparcets.studio.models import AnswerRequest, ExplainRequest, Limits
+from sparcets.studio.answers import Answers, LruCache
+from sparcets.studio.models import ExplainRequest, ExportRequest, Limits
 from sparcets.studio.service import StudioService, Turns
-from sparcets.studio.workspace import Workspace, write_record
+from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 
 from .conftest import Sample
@@ -142,15 +144,76 @@ def test_a_search_in_a_search_changes_neither(fitted: tuple[sp.Explainer, Any]) 
     assert np.array_equal(alone.counterfactual, interrupted.counterfactual)
 
 
-def test_the_page_gets_the_final_answer_at_once(sample: Sample, fitted: tuple[sp.Explainer, Any]) -> None:
-    workspace = Workspace(sample.folder)
-    with workspace.create("explainers", "sparcets") as folder:
-        fitted[0].save(folder)
-        write_record(folder, workspace.explainer("nearest").model_copy(update={"id": "sparcets", "method": "sparcets"}))
-    service = StudioService(workspace, Limits(), "cpu")
-    asked: Any = {"explainer": "sparcets", "rows": [0], "sparsity": 0.01}
-    first = service.answers.respond(AnswerRequest(**asked, urgent=True))
-    assert first.answers[0].share_changed <= 0.01
-    assert service.answers.known(ExplainRequest(**asked)) is not None  # and is kept
-    assert service.answers.respond(ExplainRequest(**asked)) == first
+class CountingAnswers(Answers):
+    """Records the rows that were computed and not found in memory."""
+
+    computed: list[int]
+
+    def explain(self, request: ExplainRequest) -> Any:
+        self.computed += request.rows
+        return super().explain(request)
+
+
+@pytest.fixture
+def answers(sample: Sample) -> Iterator[CountingAnswers]:
+    service = StudioService(Workspace(sample.folder), Limits(), "cpu")
+    counting = CountingAnswers(service)
+    counting.computed = []
+    yield counting
     service.close()
+
+
+def ask(**options: Any) -> ExplainRequest:
+    return ExplainRequest(**{"explainer": "nearest", "rows": [0], **options})
+
+
+def test_an_answer_is_computed_once(answers: CountingAnswers) -> None:
+    first = answers.respond(ask())
+    named = ask(target=first.answers[0].target)  # what was the runner-up is the same question
+    assert answers.respond(ask()) == first == answers.respond(named) and answers.computed == [0]
+    other = ({"calm", "brisk", "wild"} - {first.answers[0].target, first.answers[0].predicted}).pop()
+    rules = {"constraints": {"immutable": ["left"]}}
+    for change in ({"sparsity": 0.5}, {"rows": [1]}, rules, {"explainer": "ics"}, {"target": other}):
+        answers.respond(ask(**change))
+    assert answers.computed == [0, 0, 1, 0, 0, 0]
+
+
+def test_a_file_is_made_of_the_answers_on_the_page(answers: CountingAnswers) -> None:
+    answers.respond(ask(rows=[3]))
+    request = ExportRequest(explainer="nearest", rows=[3, 5], shown=1)
+    assert answers.known(request) is None
+    e = answers.explanation(request)
+    assert answers.computed == [3, 5]  # the first was known
+    known = answers.known(request)
+    assert known is not None and np.array_equal(known.counterfactual, e.counterfactual)
+    assert e.query_index.tolist() == [0, 1] and answers.computed == [3, 5]
+
+
+def test_answers_of_a_removed_explainer_are_not_given(answers: CountingAnswers) -> None:
+    answers.respond(ask())
+    answers.service.workspace.remove("explainers", "nearest")
+    for method in (answers.respond, answers.known):
+        with pytest.raises(ApiError, match="no explainer 'nearest'"):
+            method(ask())
+
+
+def test_the_number_of_queries_of_a_file_is_limited(sample: Sample) -> None:
+    service = StudioService(Workspace(sample.folder), Limits(rows=2, exported_rows=4), "cpu")
+    for rows in ([0, 1], [2, 3]):
+        service.answers.respond(ask(rows=rows))
+    assert len(service.answers.explanation(ask(rows=[0, 1, 2, 3]))) == 4  # all are known
+    for rows, most in (([0, 1, 2, 3, 4], 4), ([0, 5, 6, 7], 2)):
+        with pytest.raises(ApiError, match=f"at most {most}"):
+            service.answers.explanation(ask(rows=rows))
+    service.close()
+
+
+def test_the_size_of_items_counts() -> None:
+    cache: LruCache[str] = LruCache(5, len)
+    for key, item in (("a", "12"), ("b", "345"), ("a", "1")):
+        cache.put(key, item)
+    assert cache.find("a") == "1" and cache.find("b") == "345"  # 4 in all: the first "a" does not count any more
+    cache.put("c", "67")
+    assert cache.find("a") is None and cache.find("b") == "345" and cache.find("c") == "67"
+    cache.put("d", "too large")  # is kept alone: it was asked for
+    assert [cache.find(key) for key in "bcd"] == [None, None, "too large"]

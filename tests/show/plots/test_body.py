@@ -45,13 +45,6 @@ def test_of_three_coordinates_the_two_that_change_most_are_drawn(answer: Make) -
     assert body.legend().endswith("; x, which changes least, is not drawn")
 
 
-def test_of_three_coordinates_the_two_that_move_most(answer: Make) -> None:
-    e = answer({}, n_features=9, info={"feature_names": DEEP})
-    e.query[0, :, [1, 4, 7]] = e.counterfactual[0, :, [1, 4, 7]] = 0.0  # y is constant
-    body = find_body(e)
-    assert body is not None and body.axes == ("x", "z")
-
-
 def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer: Make) -> None:
     info = {"feature_names": FLAT, "units": ("m",) * 8, "sampling_rate": 5.0}
     figure = plot_body(answer({(4, 2): 5.0}, n_features=8, info=info), moments=3)

@@ -144,11 +144,6 @@ def test_settings(explanation: Explanation, tmp_path: Path) -> None:
     assert "constraints (fit)" not in seen and "12 steps, 5 features" in seen and "sampling rate not known" in seen
 
 
-def test_a_page_of_only_unchanged_answers(explanation: Explanation, tmp_path: Path) -> None:
-    page = made(explanation[explanation.status == "unchanged"], tmp_path)
-    assert "nothing has to change" in words(page) and 'id="set"' not in page
-
-
 def test_of_very_many_answers_the_first_are_shown(
     explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

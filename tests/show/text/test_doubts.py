@@ -1,7 +1,8 @@
-"""Warnings about weak answers; a good answer has none."""
+"""Warnings about weak answers, of which a good answer has none; measures of a set in words."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation
 from sparcets.show.text import narrate
-from sparcets.show.verdict import find_doubts
+from sparcets.show.verdict import find_doubts, quality_findings
 
 Make = Callable[..., Explanation]
 SMALL = {(3, 0): 1.0}
@@ -82,3 +83,32 @@ def test_from_a_neighbour(answer: Make) -> None:
 def test_most_of_it_changes(answer: Make) -> None:
     (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
     assert doubt == "more than half of the values that may change do (60 %)."
+
+
+def line(mean: float, n: int = 10, low: float = math.nan, high: float = math.nan) -> dict[str, float]:
+    return {"mean": mean, "std": math.nan, "low": low, "high": high, "n": n}
+
+
+@pytest.mark.parametrize(
+    ("measure", "values", "words"),
+    [
+        ("valid", (0.96, 0.9, 0.5), "96 % of the 10 answers"),
+        ("transfer", (0.85, 0.6, 0.3), "judges agree with 85 %"),
+        ("oracle", (0.85, 0.6, 0.3), "puts 85 % into the target class"),
+        ("sparsity", (0.1, 0.4, 0.9), "10 % of the values"),
+        ("knn_ratio", (1.1, 1.4, 2.0), "1.1 times that of real series"),
+        ("universality", (0.2, 0.6, 0.95), "predicts 20 % of what an answer changes; the rest is its own"),
+        ("limb_deviation", (0.02, 0.1, 0.4), "by 2 %"),
+    ],
+)
+def test_each_measure_has_a_grade_and_a_sentence(measure: str, values: tuple[float, float, float], words: str) -> None:
+    findings = [quality_findings({measure: line(value)})[0] for value in values]
+    assert [finding.grade for finding in findings] == ["good", "fair", "poor"]
+    assert words in findings[0].sentence
+
+
+def test_judges_of_families_that_the_method_did_not_use() -> None:
+    (same,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.9)})
+    assert "families" not in same.sentence
+    (other,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.7)})
+    assert other.sentence.endswith("Those of other families than the method used itself agree with 70 %.")

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparcets as sp
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
+from sparcets.show.report import write_report
 from sparcets.show.text import narrate
+from sparcets.testing.data import make_series
 
 Make = Callable[..., Explanation]
 
@@ -137,11 +140,6 @@ def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
     assert "nothing is changed" in narrate(answer({}, **missed))
 
 
-def test_not_found_without_a_reason_has_the_best_probability(answer: Make) -> None:
-    text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), proba_after=np.array([[0.7, 0.3]])))
-    assert "No change was found" in text and "the best attempt reached a probability of 0.30." in text
-
-
 @pytest.mark.parametrize("reason", ["the classifier predicts 'well' with p(well) = 0.996; 0.999 was asked for", ""])
 @pytest.mark.parametrize("short", [False, True])
 def test_what_flips_but_is_not_sure_enough(answer: Make, reason: str, short: bool) -> None:
@@ -153,18 +151,6 @@ def test_what_flips_but_is_not_sure_enough(answer: Make, reason: str, short: boo
     assert "0.999 was asked for" in text or (short and not reason)
     other = narrate(answer({(0, 0): 1.0}, confidence=0.999, **{**lost, "proba_after": np.array([[0.7, 0.3]])}))
     assert "the model does not predict the target" in other
-
-
-def test_a_query_that_the_model_is_not_sure_of(answer: Make) -> None:
-    """The model says the target already, with less than the confidence asked for."""
-    before = np.array([[0.2, 0.8]])
-    sure = answer({(0, 0): 1.0}, confidence=0.9, proba_before=before, proba_after=np.array([[0.05, 0.95]]))
-    assert "The model says well with a probability of 0.80. For a probability of 0.9:" in narrate(sure)
-    assert "well with a probability of 0.9 (probability 0.80 → 0.95)" in narrate(sure, short=True)
-    lost = {"status": np.array(["not_found"]), "proba_before": before, "proba_after": np.array([[0.6, 0.4]])}
-    for reason in ("", "the constraints undo every change"):
-        text = narrate(answer({(0, 0): 1.0}, confidence=0.9, reason=np.array([reason]), **lost))
-        assert "well instead of well" not in text and "not well" not in text
 
 
 def test_a_missing_answer_is_not_described_as_found(answer: Make) -> None:
@@ -193,3 +179,36 @@ def test_times_that_were_not_allowed_to_change(answer: Make) -> None:
     text = narrate(answer({(4, 0): 1.0, (5, 0): 1.0}, constraints=rules))
     assert "Nothing may change in steps 0 to 1 and in steps 7 to 9." in text
     assert "Nothing may change" not in narrate(answer({(4, 0): 1.0}))
+
+
+@pytest.fixture(scope="module")
+def answers():
+    X, _ = make_series(90)
+    numbers = 10 * X[:, :, :2].mean(1)
+    ds = sp.Dataset.from_arrays(
+        X, numbers, task="regression", output_names=["pressure", "flow"], output_units=["mmHg", "l/s"]
+    )
+    ex = sp.Nearest(sp.wrap(lambda Z: 10 * np.asarray(Z)[:, :, :2].mean(1), task="regression")).fit(ds)
+    low = ds.X_test[10 * ds.X_test[:, :, 0].mean(1) < 3][:1]
+    return ex.explain(np.repeat(low, 3, axis=0), [sp.AtLeast(5, output=0), sp.AtLeast(1e9, output=0), sp.AtMost(1e9)])
+
+
+def test_text_speaks_of_the_number_that_was_asked_for(answers):
+    before, after = answers.prediction_before[0, 0], answers.prediction[0, 0]
+    assert f"The model predicts pressure of {before:.4g} mmHg. For pressure at least 5 mmHg:" in answers.text(0)
+    assert f"prediction of pressure goes from {before:.4g} mmHg to {after:.4g} mmHg" in answers.text(0)
+    assert answers.text(0, short=True).startswith(f"? Doubtful: pressure from {before:.4g} mmHg to {after:.4g} mmHg")
+    assert "probability" not in answers.text(0) and "a real series within the target" in answers.text(0)
+    assert f"The model predicts pressure of {before:.4g} mmHg, not pressure at least 1e+09 mmHg: no" in answers.text(1)
+    assert "The model already predicts" in answers.text(2)
+
+
+def test_pictures_and_pages_hold_the_numbers(answers, tmp_path):
+    pytest.importorskip("matplotlib")
+    after = f"{answers.prediction[0, 0]:.4g} mmHg"
+    assert after in answers.plot(0).get_suptitle()
+    write_report(answers, tmp_path / "report.html")
+    for page in (answers._repr_html_(), (tmp_path / "report.html").read_text(encoding="utf-8")):
+        assert after in page
+        assert "pressure at least 5 mmHg" in page
+        assert "nan" not in page.lower().split("<script")[0] and ">reached<" in page and ">probability<" not in page
