@@ -12,7 +12,7 @@ import logging
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sparcets.server.answers import Failure, Outcome, Query
@@ -42,7 +42,7 @@ class ServerLimits(WebLimits):
 log = logging.getLogger(__name__)
 SMOOTHING = 0.2  # weight of the last batch in the mean time per series
 LONGEST_RETRY = 60  # seconds, of the header Retry-After
-Key = tuple[Any, ...]
+Key = tuple[Any, ...]  # of a group; the first is its question
 
 
 @dataclass(eq=False, slots=True)
@@ -53,14 +53,6 @@ class _Waiting:
     since: float
     outcome: asyncio.Future[Outcome]
     deaths: int = 0  # workers that ended while they explained it
-
-
-@dataclass(slots=True)
-class _Group:
-    """Series that can be explained together, the oldest first."""
-
-    question: str
-    waiting: list[_Waiting] = field(default_factory=list)
 
 
 class Batcher:
@@ -78,7 +70,7 @@ class Batcher:
 
     def __init__(self, workers: Sequence[Worker], limits: ServerLimits, metrics: Metrics) -> None:
         self._workers, self._free, self._limits, self._metrics = workers, list(workers), limits, metrics
-        self._groups: dict[Key, _Group] = {}
+        self._groups: dict[Key, list[_Waiting]] = {}  # series that can be explained together, the oldest first
         self._open: set[_Waiting] = set()  # waiting, or being explained
         self._timer: asyncio.TimerHandle | None = None
         self._seconds = 0.0  # mean time of a worker per series
@@ -113,7 +105,7 @@ class Batcher:
         loop, now = asyncio.get_running_loop(), time.monotonic()
         added = [_Waiting(query, now, loop.create_future()) for query in queries]
         for one in added:
-            self._add((question, one.query.X.shape, tuple(one.query.side or ())), question, one)
+            self._add((question, one.query.X.shape, tuple(one.query.side or ())), one)
         self._pump()
         futures = [one.outcome for one in added]
         try:
@@ -148,9 +140,9 @@ class Batcher:
     def _retry_after(self) -> dict[str, str]:
         return {"Retry-After": str(min(LONGEST_RETRY, max(1, math.ceil(self._expected_wait() / 2))))}
 
-    def _add(self, key: Key, question: str, one: _Waiting) -> None:
+    def _add(self, key: Key, one: _Waiting) -> None:
         self._open.add(one)
-        self._groups.setdefault(key, _Group(question)).waiting.append(one)
+        self._groups.setdefault(key, []).append(one)
 
     def _pump(self) -> None:
         """Give free workers what has waited long enough, or call this again when something has."""
@@ -167,16 +159,16 @@ class Batcher:
                 self._run(self._free.pop(), key[0], batch)
 
     def _due(self, key: Key) -> float:
-        waiting = self._groups[key].waiting
+        waiting = self._groups[key]
         full = len(waiting) >= self._limits.batch_series
         return waiting[0].since + (0.0 if full else self._limits.batch_seconds)
 
     def _take(self, key: Key) -> list[_Waiting]:
         """Return the oldest series of a group that somebody still waits for."""
         group = self._groups[key]
-        batch = group.waiting[: self._limits.batch_series]
-        del group.waiting[: self._limits.batch_series]
-        if not group.waiting:
+        batch = group[: self._limits.batch_series]
+        del group[: self._limits.batch_series]
+        if not group:
             del self._groups[key]
         return [one for one in batch if one in self._open]
 
@@ -215,7 +207,7 @@ class Batcher:
                 message = "the worker that explained this series ended twice; see the log of the server."
                 self._settle(one, Failure(500, "worker_died", message))
             elif one in self._open:
-                self._add((question, one), question, one)
+                self._add((question, one), one)
 
     def _watch(self, worker: Worker) -> None:
         loop = asyncio.get_running_loop()

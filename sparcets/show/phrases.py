@@ -105,16 +105,7 @@ def further(answer: Explanation, feature: int, rises: bool) -> str:
     place = place_of(answer, feature)
     if place is None or place.is_height:
         return "higher" if rises else "lower"
-    return f"further {towards(place.axis, rises)}"
-
-
-def towards(axis: str, rises: bool) -> str:
-    """Return a direction along an axis.
-
-    >>> towards("x", True), towards("x", False)
-    ('towards +x', 'towards −x')
-    """
-    return f"towards {'+' if rises else '−'}{axis}"
+    return f"further towards {'+' if rises else '−'}{place.axis}"
 
 
 class Phrases(NamedTuple):
