@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-NUMBER = (int, float, np.integer, np.floating)
 Oracle: TypeAlias = Callable[[FloatArray, IntArray], IntArray]
 
 

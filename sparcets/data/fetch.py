@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -36,36 +35,10 @@ PART = ".sparcets-part"  # at the end of the name of an unfinished download
 _RETRIED = {408, 425, 429, 500, 502, 503, 504}
 
 
-@dataclass(frozen=True)
-class Source:
-    """Download location and expected content of a data set.
-
-    Attributes
-    ----------
-    url
-        URL of the authors' file.
-    file
-        File name in the folder of the data set.
-    digest
-        Computes the digest of a downloaded file.
-    expected
-        Expected digest.
-    """
-
-    url: str
-    file: str
-    digest: Callable[[Path], str]
-    expected: str
-
-
-SOURCES = {
-    "motionsense": Source(
-        url="https://github.com/mmalekzadeh/motion-sense/raw/master/data/A_DeviceMotion_data.zip",
-        file=ARCHIVE,
-        digest=content_digest,
-        expected="630368b746c855666a286ac24faf75d9d18206ec57f06c4647b6756b5be8ab48",
-    ),
-}
+# The data set that can be fetched: where its authors publish it, and the digest of its recordings.
+MOTIONSENSE = "motionsense"
+URL = "https://github.com/mmalekzadeh/motion-sense/raw/master/data/A_DeviceMotion_data.zip"
+DIGEST = "630368b746c855666a286ac24faf75d9d18206ec57f06c4647b6756b5be8ab48"
 
 
 def fetch(
@@ -95,26 +68,24 @@ def fetch(
     >>> fetch("motionsense")  # doctest: +SKIP
     PosixPath('/home/ada/.cache/sparcets/motionsense/A_DeviceMotion_data.zip')
     """
-    if name not in SOURCES:
-        raise _not_fetchable(name)
-    source = SOURCES[name]
-    address = source.url if url is None else url
-    final = (data_folder() if folder is None else Path(folder).expanduser()) / name / source.file
-    if _is_complete(source, final):
+    if name == "ui_prmd":
+        raise DownloadError(f"ui_prmd cannot be fetched. {HOW_TO_GET}.")
+    if name != MOTIONSENSE and (name in DATASETS or name in UEA_NAMES):
+        raise DownloadError(f"there is nothing to fetch for {name}: load_dataset({name!r}) loads it directly.")
+    if name != MOTIONSENSE:
+        raise unknown_name("data set", name, [*DATASETS, *UEA_NAMES])
+    final = (data_folder() if folder is None else Path(folder).expanduser()) / name / ARCHIVE
+    if final.is_file() and _digest(final) == DIGEST:
         return final
     with _writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
     with locked(final.with_name(f".{final.name}{LOCK}"), what=str(final)):
-        if not _is_complete(source, final):  # another process may have fetched it while this one waited
-            _fetch(source, address, final, progress)
+        if not (final.is_file() and _digest(final) == DIGEST):  # another process may have fetched it meanwhile
+            _fetch(URL if url is None else url, final, progress)
     return final
 
 
-def _is_complete(source: Source, file: Path) -> bool:
-    return file.is_file() and _digest(source, file) == source.expected
-
-
-def _fetch(source: Source, address: str, final: Path, progress: Callable[[int, int | None], None] | None) -> None:
+def _fetch(address: str, final: Path, progress: Callable[[int, int | None], None] | None) -> None:
     """Download the file, check its content and give it its final name."""
     part = final.with_name(f".{final.name}{PART}")
     if os.path.lexists(final):
@@ -124,30 +95,22 @@ def _fetch(source: Source, address: str, final: Path, progress: Callable[[int, i
         )
     if os.path.lexists(part) and not is_plain_file(part):
         raise StorageError(f"{part} is in the way: it is no file. Move it to another place.")
-    _download(address, part, progress, alternative=f"or download it manually to {final}")
-    found = _digest(source, part)
-    if found != source.expected:
+    _download(address, part, progress, final)
+    found = _digest(part)
+    if found != DIGEST:
         with _writing(part):
             part.unlink()
         raise DownloadError(
             f"the file from {address} is not {final.parent.name} as published: its content has the digest {found}, "
-            f"expected {source.expected}. It was removed; try again, or download it manually to {final}."
+            f"expected {DIGEST}. It was removed; try again, or download it manually to {final}."
         )
     with _writing(final):
         part.replace(final)
 
 
-def _not_fetchable(name: str) -> Exception:
-    if name == "ui_prmd":
-        return DownloadError(f"ui_prmd cannot be fetched. {HOW_TO_GET}.")
-    if name in DATASETS or name in UEA_NAMES:
-        return DownloadError(f"there is nothing to fetch for {name}: load_dataset({name!r}) loads it directly.")
-    return unknown_name("data set", name, [*DATASETS, *UEA_NAMES])
-
-
-def _digest(source: Source, file: Path) -> str:
+def _digest(file: Path) -> str:
     try:
-        return source.digest(file)
+        return content_digest(file)
     except FileFormatError:
         return "none (not a complete archive)"
 
@@ -156,7 +119,7 @@ class _ConnectionLostError(Exception):
     """The connection failed during a download; not an OSError, to distinguish it from errors of the disk."""
 
 
-def _download(url: str, part: Path, progress: Callable[[int, int | None], None] | None, *, alternative: str) -> None:
+def _download(url: str, part: Path, progress: Callable[[int, int | None], None] | None, final: Path) -> None:
     """Download into ``part``, resuming from its current size, in several attempts."""
     reason: object = ""
     for attempt in range(ATTEMPTS):
@@ -185,7 +148,8 @@ def _download(url: str, part: Path, progress: Callable[[int, int | None], None] 
             reason = error
             break
     raise DownloadError(
-        f"cannot fetch {url}: {reason}. Check the network and the address and try again, {alternative}."
+        f"cannot fetch {url}: {reason}. Check the network and the address and try again, or download it manually to "
+        f"{final}."
     )
 
 

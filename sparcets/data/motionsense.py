@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import math
 import os
 import re
 import zlib
@@ -235,13 +234,12 @@ def _activity_codes(activities: str | Sequence[str]) -> tuple[str, ...]:
 
 def _parse(raw: bytes, where: str) -> FloatArray:
     """Return the 12 features of a CSV file as float32 (time, features); an error names the damaged line."""
-    problem: object = "unreadable"
-    values: FloatArray | None = None
+    values, problem = None, ""
     try:
         table = pd.read_csv(BytesIO(raw), usecols=list(FEATURES), dtype=np.float32)
         values = table[list(FEATURES)].to_numpy()
     except ValueError as error:  # all of pandas' parser errors are ValueErrors
-        problem = error
+        problem = str(error)
     # pandas fills a short row with NaN and, given usecols, silently truncates a long one, so the commas are counted.
     even = values is not None and raw.count(b",") == raw.partition(b"\n")[0].count(b",") * (len(values) + 1)
     if values is None or not even or not np.isfinite(values).all():
@@ -250,7 +248,7 @@ def _parse(raw: bytes, where: str) -> FloatArray:
         raise FileFormatError(
             f"{where} is not a MotionSense recording: {problem}. Delete it and {_FETCH} to fetch it again."
         )
-    return values
+    return np.asarray(values)
 
 
 def _check_lines(raw: bytes, where: str) -> None:
@@ -263,26 +261,18 @@ def _check_lines(raw: bytes, where: str) -> None:
             f"{where}, line 1: no column {missing[0]!r}; the header is {header[:80]!r}. Expected the DeviceMotion part "
             f"of MotionSense; to fetch it, {_FETCH}."
         )
-    indices = [columns.index(name) for name in FEATURES]
     for number, line in enumerate(lines, start=2):
-        fields = line.split(",")
-        if not line.strip():
-            continue
+        fields = [field.strip().strip('"') for field in line.split(",")]
+        problem = ""
         if len(fields) != len(columns):
+            problem = f"{len(fields)} fields where the header has {len(columns)}"
+        else:
+            found = {name: fields[columns.index(name)] for name in FEATURES}
+            finite = np.isfinite(pd.to_numeric(pd.Series(found), errors="coerce"))
+            if not finite.all():
+                name = FEATURES[int(finite.argmin())]
+                problem = f"{name} is {found[name]!r}, not a finite number"
+        if problem and line.strip():
             raise FileFormatError(
-                f"{where}, line {number}: {len(fields)} fields where the header has {len(columns)}. The file is "
-                f"damaged; delete it and {_FETCH} to fetch it again."
+                f"{where}, line {number}: {problem}. The file is damaged; delete it and {_FETCH} to fetch it again."
             )
-        for index in indices:
-            if not _is_finite(fields[index]):
-                raise FileFormatError(
-                    f"{where}, line {number}: {columns[index]} is {fields[index]!r}, not a finite number. The file is "
-                    f"damaged; delete it and {_FETCH} to fetch it again."
-                )
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return math.isfinite(float(text.strip().strip('"')))
-    except ValueError:
-        return False

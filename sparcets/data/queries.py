@@ -208,12 +208,8 @@ class _File:
         """Return rows as a table."""
         import pyarrow as pa
 
-        parts = [
-            batch.slice(max(first - row, 0), min(stop, row + batch.num_rows) - max(first, row))
-            for row, batch in self.batches(columns, first, stop)
-            if row + batch.num_rows > first
-        ]
-        return pa.Table.from_batches(parts)
+        found = [(row, batch) for row, batch in self.batches(columns, first, stop) if row + batch.num_rows > first]
+        return pa.Table.from_batches([batch for _, batch in found]).slice(first - found[0][0], stop - first)
 
     def close(self) -> None:
         """Close the file."""

@@ -166,7 +166,7 @@ def _studio(place: Path) -> None:
 def _fetch(place: Path) -> None:
     from sparcets.data import fetch
 
-    before, size = fetch.SOURCES["motionsense"], fetch.CHUNK
+    before, size = fetch.DIGEST, fetch.CHUNK
     server = Server(0.0)
     try:
         expect_small_archive()
@@ -174,7 +174,7 @@ def _fetch(place: Path) -> None:
     finally:
         server.shutdown()
         server.server_close()
-        fetch.SOURCES["motionsense"], fetch.CHUNK = before, size
+        fetch.DIGEST, fetch.CHUNK = before, size
 
 
 def _benchmark(place: Path) -> None:

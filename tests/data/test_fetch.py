@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import socket
 import threading
@@ -18,7 +17,7 @@ import pytest
 
 from sparcets.core.errors import DownloadError, StorageError, UnknownNameError
 from sparcets.data import fetch as module
-from sparcets.data.fetch import SOURCES, fetch
+from sparcets.data.fetch import fetch
 from sparcets.data.motionsense import ARCHIVE, content_digest
 
 
@@ -95,8 +94,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     (tmp_path / "sample.zip").write_bytes(CONTENT)
     expected = content_digest(tmp_path / "sample.zip")
     with Site(CONTENT) as server:
-        source = dataclasses.replace(SOURCES["motionsense"], url=server.url, expected=expected)
-        monkeypatch.setitem(SOURCES, "motionsense", source)
+        monkeypatch.setattr(module, "URL", server.url)
+        monkeypatch.setattr(module, "DIGEST", expected)
         monkeypatch.setattr(module, "WAIT", 0.0)
         monkeypatch.setattr(module, "CHUNK", 1000)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -225,7 +224,7 @@ def zipped(names: list[str], compression: int = zipfile.ZIP_STORED) -> bytes:
 def test_wrong_content_is_removed_and_both_digests_are_named(site: Site, tmp_path: Path, part: Path) -> None:
     site.content = zipped(zipfile.ZipFile(io.BytesIO(CONTENT)).namelist()[:1])
     (tmp_path / "other.zip").write_bytes(site.content)
-    found, expected = content_digest(tmp_path / "other.zip"), SOURCES["motionsense"].expected
+    found, expected = content_digest(tmp_path / "other.zip"), module.DIGEST
     with pytest.raises(DownloadError, match=f"digest {found}, expected {expected}. It was removed"):
         fetch("motionsense", folder=tmp_path)
     site.content = b"<html>please sign in</html>"

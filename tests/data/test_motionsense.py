@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, UnknownNameError
+from sparcets.data.fetch import DIGEST
 from sparcets.data.load import data_folder
 from sparcets.data.motionsense import (
     ARCHIVE,
@@ -269,6 +270,4 @@ def test_real_windows_match_the_table_of_the_paper(real_source: Path) -> None:
 
 @pytest.mark.data
 def test_real_set_is_the_one_fetch_expects(real_source: Path) -> None:
-    from sparcets.data.fetch import SOURCES
-
-    assert content_digest(real_source) == SOURCES["motionsense"].expected
+    assert content_digest(real_source) == DIGEST
