@@ -52,7 +52,7 @@ class Sheet(NamedTuple):
     frame: pd.DataFrame
     columns: Mapping[str, str]
     is_text: bool
-    number_labels: bool = False
+    number_labels: bool
 
     @property
     def labels(self) -> list[str]:
@@ -119,11 +119,9 @@ def read_table(path: Path, columns: Mapping[str, Any], *, task: str | None = Non
     labelled
         Whether labels are needed. If not, the split is left out, and so are labels with empty cells.
     """
-    roles, number_labels = column_roles(columns, task=task), task == "regression"
-    if path.suffix.lower() == ".parquet":
-        sheet = _sheet(str(path), _read_parquet(path), roles, number_labels=number_labels)
-    else:
-        sheet = _read_csv(path, roles, number_labels=number_labels)
+    roles, is_text = column_roles(columns, task=task), path.suffix.lower() != ".parquet"
+    frame = _read_csv(path, roles, number_labels=task == "regression") if is_text else _read_parquet(path)
+    sheet = _sheet(str(path), frame, roles, is_text=is_text, number_labels=task == "regression")
     if labelled:
         return _recordings(sheet)
     frame = sheet.frame
@@ -133,11 +131,15 @@ def read_table(path: Path, columns: Mapping[str, Any], *, task: str | None = Non
 
 def read_frame(frame: pd.DataFrame, columns: Mapping[str, Any], *, task: str | None = None) -> Recordings:
     """Read a frame of pandas; see :func:`read_table`."""
-    return _recordings(_sheet("the frame", frame, column_roles(columns, task=task), number_labels=task == "regression"))
+    roles = column_roles(columns, task=task)
+    return _recordings(_sheet("the frame", frame, roles, is_text=False, number_labels=task == "regression"))
 
 
-def _read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool) -> Sheet:
-    """Read a .csv file, UTF-8 with a header line; separated by commas, or by semicolons or tabs if the header is."""
+def _read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool) -> pd.DataFrame:
+    """Read a .csv file, UTF-8 with a header line; separated by commas, or by semicolons or tabs if the header is.
+
+    The index of the frame are the lines of the file.
+    """
     try:
         # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
         with path.open(encoding="utf-8-sig") as file:
@@ -166,9 +168,7 @@ def _read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool) ->
         raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
     if len(frame) != len(lines):
         raise FileFormatError(f"{path} cannot be divided into rows. Check its quotation marks and line endings.")
-    frame.index = pd.Index(lines, name="line")
-    frame, renamed = _by_role(str(path), frame, columns)
-    return Sheet(str(path), frame, renamed, is_text=True, number_labels=number_labels)
+    return frame.set_axis(pd.Index(lines, name="line"), axis=0)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -183,23 +183,22 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _sheet(source: str, frame: pd.DataFrame, columns: Mapping[str, str], *, number_labels: bool) -> Sheet:
-    """Return a frame as a sheet; named levels of its index are columns, levels of column names are joined by "_"."""
-    if any(name is not None for name in frame.index.names):
-        frame = frame.reset_index()  # series and time may be the index
-    if frame.columns.nlevels > 1:  # (feature, step), or (name, "")
-        names = ["_".join(str(level) for level in levels if str(level)) for levels in frame.columns]
-    else:
-        names = [str(c) for c in frame.columns]
-    frame = frame.set_axis(names, axis=1)
-    _check_header(source, names)
-    frame.index = pd.RangeIndex(1, len(frame) + 1, name="row")
-    frame, renamed = _by_role(source, frame, columns)
-    return Sheet(source, frame, renamed, is_text=False, number_labels=number_labels)
+def _sheet(
+    source: str, frame: pd.DataFrame, columns: Mapping[str, str], *, is_text: bool, number_labels: bool
+) -> Sheet:
+    """Return a frame as a sheet, its columns named by their roles.
 
-
-def _by_role(source: str, frame: pd.DataFrame, columns: Mapping[str, str]) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Name the columns by their roles; return also those that had other names."""
+    Named levels of the index of a frame that was no text are columns, and levels of column names are joined by "_".
+    """
+    if not is_text:
+        if any(name is not None for name in frame.index.names):
+            frame = frame.reset_index()  # series and time may be the index
+        if frame.columns.nlevels > 1:  # (feature, step), or (name, "")
+            names = ["_".join(str(level) for level in levels if str(level)) for levels in frame.columns]
+        else:
+            names = [str(c) for c in frame.columns]
+        _check_header(source, names)
+        frame = frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(1, len(frame) + 1, name="row"), axis=0)
     renamed = {role: str(name) for role, name in columns.items() if str(name) != role}
     for role, name in renamed.items():
         if name not in frame:
@@ -212,7 +211,8 @@ def _by_role(source: str, frame: pd.DataFrame, columns: Mapping[str, str]) -> tu
             )
     if len(set(renamed.values())) < len(renamed):
         raise FileFormatError(f"{source}: one column is given as two of {', '.join(renamed)}.")
-    return frame.rename(columns={name: role for role, name in renamed.items()}), renamed
+    frame = frame.rename(columns={name: role for role, name in renamed.items()})
+    return Sheet(source, frame, renamed, is_text, number_labels)
 
 
 def _shown(names: Iterable[Any]) -> str:

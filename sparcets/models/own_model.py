@@ -36,7 +36,6 @@ from sparcets.models.wrap import wrap
 
 log = logging.getLogger(__name__)
 HEADER = "model.json"
-UNREADABLE: tuple[type[Exception], ...] = (SparcetsError, *MALFORMED)
 FORMAT = 1  # raised whenever the layout of the folder changes
 N_RANDOM = 4  # random series that a model is recognised by
 CLOSE = 1e-3  # difference of probabilities that other versions of packages may make; of numbers, in standard deviations
@@ -143,8 +142,10 @@ class OwnModel:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            if self.function is None:
-                self._copy(folder)
+            for file in onnx.files_of(self.file) if self.function is None else []:
+                copy = folder / file.relative_to(self.file.parent)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
         except OSError as error:
             raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
         header = {
@@ -155,12 +156,6 @@ class OwnModel:
             "check": _check_of(model, X, side),
         }
         write_json(folder / HEADER, header)
-
-    def _copy(self, folder: Path) -> None:
-        for file in onnx.files_of(self.file):
-            copy = folder / file.relative_to(self.file.parent)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, copy)
 
     def _digest(self) -> str:
         if self.function is None:
@@ -295,7 +290,7 @@ def others_than_model(folder: Path) -> list[Path]:
         source = Path(str(read_json(folder / HEADER, "a folder of a model")["source"]))
         own = {folder / HEADER, folder / source.name}
         own |= set(onnx.files_of(folder / source.name)) if source.suffix == onnx.SUFFIX else set()
-    except UNREADABLE:
+    except (SparcetsError, *MALFORMED):
         own = set()
     entries = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
     return [path for path in sorted(entries) if path not in own or path.is_symlink()]

@@ -44,7 +44,7 @@ from sparcets.models.interface import (
     pick,
     split_side,
 )
-from sparcets.training.networks import blank_padding
+from sparcets.training.networks import blank_padding, lengths_of
 
 Task = Literal["classification", "regression"]
 RULES = ("refuse", "keep", "forward", "mean")  # for missing values
@@ -124,7 +124,7 @@ class _Wrapped(Model):
 
         def call_some(rows: Any) -> Any:
             beside = {name: values[rows] for name, values in side.items()}
-            return function(x[rows], lengths if lengths is None else lengths[rows], beside)
+            return function(x[rows], lengths_of(lengths, rows), beside)
 
         rows = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else np.arange(len(x))
         return call_in_batches(call_some, rows, form.batch)

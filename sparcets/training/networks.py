@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -79,8 +80,8 @@ def lengths_on(device: torch.device, lengths: IntArray | Tensor | None) -> Tenso
     return None if lengths is None else torch.as_tensor(lengths, device=device)
 
 
-def lengths_of(lengths: Tensor | None, rows: Tensor) -> Tensor | None:
-    """Return the lengths of some series, or None if nothing is padded."""
+def lengths_of(lengths: Any, rows: Any) -> Any:
+    """Return the lengths of some series, or None if nothing is padded; for arrays and tensors."""
     return None if lengths is None else lengths[rows]
 
 
