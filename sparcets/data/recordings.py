@@ -219,7 +219,7 @@ def _check_keys(
 def _check_part(arrays: dict[str, Any], part: str) -> None:
     """Check that all arrays of a part have one entry per series."""
     X, shape = arrays["X" + part], arrays["X" + part].shape
-    if np.shape(arrays.get("lengths" + part)) != shape[:1]:
+    if np.shape(arrays.get("lengths" + part, 0)) != shape[:1]:
         check_series(X, name="X" + part, gaps=True)  # padding is not looked at, where its lengths are known
     for key in PER_SERIES[1:]:
         expected = shape if key == "salient" else shape[:1]

@@ -168,7 +168,8 @@ def _read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool) ->
         raise FileFormatError(f"{path} is not comma-separated UTF-8 text: {error}.") from error
     if len(frame) != len(lines):
         raise FileFormatError(f"{path} cannot be divided into rows. Check its quotation marks and line endings.")
-    return frame.set_axis(pd.Index(lines, name="line"), axis=0)
+    frame.index = pd.Index(lines, name="line")
+    return frame
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

@@ -36,6 +36,7 @@ from sparcets.models.wrap import wrap
 
 log = logging.getLogger(__name__)
 HEADER = "model.json"
+UNREADABLE: tuple[type[Exception], ...] = (SparcetsError, *MALFORMED)
 FORMAT = 1  # raised whenever the layout of the folder changes
 N_RANDOM = 4  # random series that a model is recognised by
 CLOSE = 1e-3  # difference of probabilities that other versions of packages may make; of numbers, in standard deviations
@@ -290,7 +291,7 @@ def others_than_model(folder: Path) -> list[Path]:
         source = Path(str(read_json(folder / HEADER, "a folder of a model")["source"]))
         own = {folder / HEADER, folder / source.name}
         own |= set(onnx.files_of(folder / source.name)) if source.suffix == onnx.SUFFIX else set()
-    except (SparcetsError, *MALFORMED):
+    except UNREADABLE:
         own = set()
     entries = [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
     return [path for path in sorted(entries) if path not in own or path.is_symlink()]

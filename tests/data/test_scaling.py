@@ -1,9 +1,6 @@
 """Standardisation: by hand, round trips, padding, constant features."""
 
-from __future__ import annotations
-
 import json
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,22 +12,20 @@ from sparcets.core.info import Scaler
 X = np.array([[[1.0, 10.0], [3.0, 10.0]], [[5.0, 10.0], [7.0, 10.0]]])  # (2, 2, 2)
 
 
-def test_by_hand() -> None:
+def test_by_hand_with_padding_and_as_json():
     scaler = Scaler.fit(X)
     assert scaler.center.tolist() == [4.0, 10.0]
     assert scaler.scale.tolist() == [np.sqrt(5.0), 1.0], "of -3 -1 1 3; and 1 for a constant feature"
     assert scaler.transform(X)[1, 1].tolist() == [3 / np.sqrt(5.0), 0.0]
-
-
-def test_padding_is_ignored() -> None:
-    scaler = Scaler.fit(X, np.array([2, 1]))
-    assert scaler.center[0] == 3.0 and scaler.scale[0] == np.sqrt(8 / 3)
-    everything = Scaler.fit(X, np.array([2, 2]))
-    assert everything.to_dict() == Scaler.fit(X).to_dict()
+    padded = Scaler.fit(X, np.array([2, 1]))
+    assert padded.center[0] == 3.0 and padded.scale[0] == np.sqrt(8 / 3)
+    assert Scaler.fit(X, np.array([2, 2])).to_dict() == scaler.to_dict()
+    again = Scaler.from_dict(json.loads(json.dumps(Scaler.fit(X / 3).to_dict())))
+    assert again.to_dict() == Scaler.fit(X / 3).to_dict()
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]), st.floats(-1e4, 1e4), st.floats(0.1, 1e3))
-def test_round_trip(seed: int, dtype: Any, center: float, scale: float) -> None:
+def test_round_trip(seed, dtype, center, scale):
     series = np.random.default_rng(seed).normal(center, scale, (3, 4, 2)).astype(dtype)
     scaler = Scaler.fit(series)
     standardised = scaler.transform(series)
@@ -43,26 +38,16 @@ def test_round_trip(seed: int, dtype: Any, center: float, scale: float) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", [0.0, 0.1, -1e6, 1e-30, 3.3e7])
-def test_constant_features_have_scale_one(dtype: Any, value: float) -> None:
+def test_constant_features_have_scale_one(dtype, value):
     constant = np.full((50, 30, 1), value, dtype=dtype)
     assert Scaler.fit(constant).scale.tolist() == [1.0]
-    wobbling = constant.copy()
-    wobbling[::2] = np.nextafter(wobbling[::2], dtype(np.inf))  # by the last bit: rounding, not signal
-    assert Scaler.fit(wobbling).scale.tolist() == [1.0] or value == 0.0
-
-
-def test_small_changes_of_large_values_count_if_the_dtype_resolves_them() -> None:
-    seconds = 1.7e9 + np.array([0.0, 100.0])[:, None, None]  # a time stamp, in float64
+    constant[::2] = np.nextafter(constant[::2], dtype(np.inf))  # by the last bit: rounding, not signal
+    assert Scaler.fit(constant).scale.tolist() == [1.0] or value == 0.0
+    seconds = 1.7e9 + np.array([0.0, 100.0])[:, None, None]  # a time stamp, which float64 resolves
     assert Scaler.fit(seconds).scale.tolist() == [50.0]
 
 
-def test_json_round_trip() -> None:
-    scaler = Scaler.fit(X / 3)
-    again = Scaler.from_dict(json.loads(json.dumps(scaler.to_dict())))
-    assert again.center.tobytes() == scaler.center.tobytes() and again.scale.tobytes() == scaler.scale.tobytes()
-
-
-def test_powers_of_two_bring_values_back_bit_for_bit() -> None:
+def test_powers_of_two_bring_values_back_bit_for_bit():
     rng = np.random.default_rng(0)
     X = np.stack([rng.normal(40, 9, 99), rng.integers(20, 90, 99), rng.integers(0, 2, 99)], axis=1)[:, None]
     X = X.astype(np.float32)

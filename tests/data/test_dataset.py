@@ -1,7 +1,9 @@
-"""Dataset: arrays are checked, split, and read-only."""
+"""Dataset: arrays are checked, split, and read-only; digests tell training parts and series apart."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,8 @@ from sparcets.core.errors import (
     SparcetsError,
     UnknownNameError,
 )
-from sparcets.data.dataset import Dataset
+from sparcets.data.dataset import Dataset, dataset_digest, series_digests
+from sparcets.testing.data import make_series
 
 # Series i holds the value i everywhere, so that rows can be traced through the split.
 X = np.arange(20.0)[:, None, None] * np.ones((1, 4, 3))
@@ -29,36 +32,25 @@ def rows_of(part: Any) -> list[int]:
 
 def test_metadata_is_split_with_its_rows() -> None:
     subjects = np.array([f"p{i // 4}" for i in range(20)])
+    lengths, about = np.arange(20) % 4 + 1, {"name": "mine", "description": "by hand", "units": "m"}
+    names: dict[str, Any] = {"feature_names": ["a", "b", "c"], "class_names": ["even", "odd"], "mutable": ["a", 2]}
     ds = Dataset.from_arrays(
-        X,
-        Y,
-        test_size=0.4,
-        seed=3,
-        feature_names=["a", "b", "c"],
-        class_names=["even", "odd"],
-        mutable=["a", 2],
-        units="m",
-        sampling_rate=50,
-        subjects=subjects,
-        lengths=np.arange(20) % 4 + 1,
-        name="mine",
-        description="by hand",
+        X, Y, test_size=0.4, seed=3, sampling_rate=50, subjects=subjects, lengths=lengths, **about, **names
     )
-    for part, y, who, lengths in [
+    for part, y, who, steps in [
         (ds.X_train, ds.y_train, ds.subjects_train, ds.lengths_train),
         (ds.X_test, ds.y_test, ds.subjects_test, ds.lengths_test),
     ]:
         rows = rows_of(part)
-        assert y.tolist() == [i % 2 for i in rows] and lengths is not None and who is not None
-        assert who.tolist() == [f"p{i // 4}" for i in rows] and lengths.tolist() == [i % 4 + 1 for i in rows]
+        assert y.tolist() == [i % 2 for i in rows] and steps is not None and who is not None
+        assert who.tolist() == [f"p{i // 4}" for i in rows] and steps.tolist() == [i % 4 + 1 for i in rows]
     assert sorted(rows_of(ds.X_train) + rows_of(ds.X_test)) == list(range(20))
     assert not set(ds.subjects_train) & set(ds.subjects_test) and ds.split == "subject"  # type: ignore[arg-type]
     assert len(set(ds.subjects_test)) == 2, "two of five people"  # type: ignore[arg-type]
     assert ds.X_train.dtype == X.dtype == np.float64 and ds.y_train.dtype == np.int64
     assert ds.feature_names == ("a", "b", "c") and ds.class_names == ("even", "odd") and ds.units == ("m",) * 3
     assert ds.mutable is not None and ds.mutable.tolist() == [True, False, True] and ds.sampling_rate == 50.0
-    assert (ds.name, ds.description) == ("mine", "by hand")
-    assert (ds.n_steps, ds.n_features, ds.n_classes) == (4, 3, 2)
+    assert (ds.name, ds.description, ds.n_steps, ds.n_features, ds.n_classes) == ("mine", "by hand", 4, 3, 2)
     assert repr(ds) == "Dataset('mine': 12 training + 8 test series of 3 + 2 subjects, 4 steps, 3 features, 2 classes)"
 
 
@@ -84,30 +76,22 @@ def test_arrays_are_read_only_copies() -> None:
 # One invalid argument each. Messages without a text here are those of tests/core/test_validation.py and test_splits.py.
 INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
     ({"X": X[0]}, ShapeError, None),
-    ({"X": X[:0], "y": []}, ShapeError, None),
     ({"X": np.where(X == 7, np.inf, X)}, NonFiniteError, None),
     ({"X": np.where(np.arange(len(X))[:, None, None] == 1, np.nan, X)}, NonFiniteError, "nothing but NaN in series 1"),
     ({"X": X * 1e38}, DataError, "X holds 4e.38 at .4, 0, 0., beyond float32's 3.4e.38. Use larger units"),
     ({"y": Y[:5]}, LabelError, None),
-    ({"y": np.zeros(20, int)}, LabelError, None),
     ({"y": Y * 2}, LabelError, None),
     ({"class_names": ["a", "a"]}, DataError, None),
-    ({"class_names": "ab"}, DataError, None),
     ({"y": ["x"] + ["even", "odd"] * 9 + ["x"], "class_names": ["even", "odd"]}, UnknownNameError, None),
     ({"feature_names": ["a", "b"]}, ShapeError, None),
-    ({"feature_names": ["a", "b", "a"]}, DataError, None),
-    ({"feature_names": "abc"}, DataError, None),
     ({"mutable": ["x"]}, UnknownNameError, None),
-    ({"mutable": [False] * 3}, DataError, None),
     ({"units": ["m", "s"]}, ShapeError, "units must be one for all or 3, one per feature, got 2"),
     ({"sampling_rate": 0}, DataError, "sampling_rate must be a positive number of Hz, got 0"),
     ({"sampling_rate": np.inf}, DataError, None),
     ({"sampling_rate": np.nan}, DataError, None),
     ({"sampling_rate": "50"}, DataError, None),
-    ({"lengths": [4] * 19}, ShapeError, None),
     ({"lengths": [5] * 20}, ShapeError, None),
     ({"subjects": ["a"] * 3}, ShapeError, r"subjects must be 20, one per series, got shape \(3,\)"),
-    ({"subjects": ["a"] * 20}, DataError, None),
     ({"subjects": Y}, LabelError, "has no sample in the training part. Choose another seed or split"),
     ({"salient": np.zeros((20, 4))}, ShapeError, r"salient must have a flag for every entry, \(20, 4, 3\), got shape"),
     ({"test_size": 0}, DataError, None),
@@ -118,16 +102,14 @@ INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
     ({"split": ["test"] * 20}, DataError, "split has all 20 series in 'test'. Mark both parts, or leave split out"),
     ({"split": np.where(Y, "train", "test")}, LabelError, "class '0' has no sample in the training part"),
     ({"seed": 0.5}, ConfigError, None),
+    ({"feature_name": "a"}, ConfigError, "takes no option 'feature_name'. Did you mean 'feature_names'"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("change", "error", "message"), INVALID, ids=[f"{'+'.join(change)}-{i}" for i, (change, *_) in enumerate(INVALID)]
-)
+@pytest.mark.parametrize(("change", "error", "message"), INVALID)
 def test_invalid_arguments(change: dict[str, Any], error: type[SparcetsError], message: str | None) -> None:
-    arguments = {"X": X, "y": Y, **change}
     with pytest.raises(error, match=message) as caught:
-        Dataset.from_arrays(arguments.pop("X"), arguments.pop("y"), **arguments)
+        Dataset.from_arrays(**{"X": X, "y": Y, **change})
     assert caught.type is error
 
 
@@ -145,13 +127,42 @@ def test_a_given_split_is_kept(words: Any) -> None:
         ({"y_test": np.zeros(3, dtype=int)}, ShapeError, "one label each in y_test"),
         ({"X_test": np.zeros((2, 5, 2), dtype=np.float32)}, ShapeError, "of equal size in training and test"),
         ({"y_train": np.array([1, 2])}, LabelError, "labels 1 to 2, but there are 2 class names"),
-        ({"feature_names": ("a",)}, ShapeError, "feature_names must be 3, one per feature, got 1"),
         ({"mutable": np.ones(4, dtype=bool)}, ShapeError, "mutable must be 3"),
     ],
 )
 def test_inconsistent_arrays(change, error, message) -> None:
     X, y = np.zeros((2, 5, 3), dtype=np.float32), np.array([0, 1])
     parts = {"name": "x", "X_train": X, "y_train": y, "X_test": X, "y_test": y, "class_names": ("a", "b")}
-    Dataset(**parts)
+    # Judges and classifiers are stored under this digest, so its definition must not change.
+    content = b"((2, 5, 3), ('a', 'b'))" + X.tobytes() + y.tobytes() + b"none"
+    assert dataset_digest(Dataset(**parts)) == hashlib.sha256(content).hexdigest()
     with pytest.raises(error, match=message):
         Dataset(**(parts | change))
+
+
+def test_digests_of_training_parts_are_equal_for_equal_ones_only() -> None:
+    data = Dataset.from_arrays(*make_series(30))
+    n = len(data.X_train)
+    for same in (
+        Dataset.from_arrays(*make_series(30), name="elsewhere", units="m"),
+        replace(data, X_train=np.asfortranarray(data.X_train)),
+        replace(data, X_test=data.X_test * 0),
+    ):
+        assert dataset_digest(same) == dataset_digest(data)
+    for other in (
+        replace(data, X_train=data.X_train + np.float32(1e-3)),
+        replace(data, y_train=np.roll(data.y_train, 1)),
+        replace(data, class_names=("a", "b", "c")),
+        replace(data, lengths_train=np.full(n, 15)),
+        replace(data, subjects_train=np.arange(n) % 5),  # who decide what a model is validated on
+    ):
+        assert dataset_digest(other) != dataset_digest(data)
+
+
+def test_digests_of_series_do_not_depend_on_dtype_or_layout() -> None:
+    X = np.arange(12.0).reshape(3, 2, 2)
+    X[2] = X[0]
+    digests = series_digests(X)
+    assert digests[0] == digests[2] != digests[1]
+    assert series_digests(X.astype(np.float32)) == digests == series_digests(np.asfortranarray(X))
+    assert series_digests(X + 1.7e9) != series_digests(X + 1.7e9 + 1), "float32 has 128 between neighbours there"
