@@ -1,9 +1,5 @@
 """The catching data: properties of the simulated set, and reading the recorded one."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,48 +16,41 @@ from sparcets.core.errors import (
     ShapeError,
 )
 from sparcets.core.seeding import generator
-from sparcets.data.dataset import Dataset
 from sparcets.motion import simulator as sim
 from sparcets.motion.catching import COUNTS, FEATURES, load_catching
 from sparcets.motion.skeleton import find_skeleton
 
 ATAXIA, AUTISM, CONTROL = range(3)
-NO_SIGNS = sim.Signs(*(np.zeros(3) for _ in sim.SIGNS))
 
 
 @pytest.fixture(scope="module")
-def ds() -> Dataset:
+def ds():
     return load_catching(seed=0)
 
 
 @pytest.fixture(scope="module")
-def trials() -> sim.Trials:
+def trials():
     return sim.simulate_trials(COUNTS, np.random.default_rng(0))
 
 
-def point(points: np.ndarray, name: str) -> np.ndarray:
-    return points[..., sim.POINTS.index(name), :]
-
-
-def accuracy(features: np.ndarray, label: np.ndarray) -> float:
+def accuracy(features, label):
     return float(cross_val_score(LinearDiscriminantAnalysis(), features, label, cv=3).mean())
 
 
-def test_counts_shapes_and_names(ds: Dataset) -> None:
+def test_counts_shapes_and_names(ds):
     assert (ds.X_train.shape, ds.X_test.shape) == ((1580, 60, 20), (395, 60, 20))
-    assert ds.X_train.dtype == np.float32
+    assert ds.X_train.dtype == np.float32 and ds.units == ("m",) * 20
     assert np.bincount(np.concatenate([ds.y_train, ds.y_test])).tolist() == [522, 789, 664]
     assert np.bincount(ds.y_test).tolist() == [104, 158, 133]
     assert ds.class_names == ("Ataxia", "Autism", "Control")
-    assert (ds.feature_names or ())[:4] == ("Head_x", "Head_y", "LeftShoulder_x", "LeftShoulder_y")
-    assert (ds.feature_names or ())[-4:] == ("RightHand_x", "RightHand_y", "Center_x", "Center_y")
+    assert ds.feature_names[:4] == ("Head_x", "Head_y", "LeftShoulder_x", "LeftShoulder_y")
+    assert ds.feature_names[-4:] == ("RightHand_x", "RightHand_y", "Center_x", "Center_y")
     assert np.asarray(ds.mutable).tolist() == [True] * 18 + [False] * 2
-    assert ds.units == ("m",) * 20
     assert (ds.name, ds.sampling_rate, ds.split) == ("catching (simulated)", 60, "random")
     assert "simulated" in ds.description.lower()
 
 
-def test_a_simulation_is_the_one_that_was_examined(trials: sim.Trials) -> None:
+def test_a_simulation_is_the_one_that_was_examined(trials):
     """Speeds, elbows, tremor and delays of these trials were compared with those of people."""
     golden = {
         ATAXIA: [0.7990545, 0.5876085, 0.4735845, 1.7149761, 0.7144141],
@@ -74,24 +63,21 @@ def test_a_simulation_is_the_one_that_was_examined(trials: sim.Trials) -> None:
         assert np.array(found) == pytest.approx(expected, abs=1e-6)
 
 
-def test_seed_and_test_size(ds: Dataset) -> None:
+def test_the_seed_matters_and_subjects_belong_to_one_class(ds):
     other = load_catching(seed=1, test_size=0.5)
     assert np.array_equal(load_catching(seed=0).X_test, ds.X_test)
     assert np.bincount(other.y_test).tolist() == [261, 394, 332]
     assert not np.isin(other.X_test[:, 0, 0], np.concatenate([ds.X_train, ds.X_test])[:, 0, 0]).all()
-
-
-def test_subjects_belong_to_one_class(ds: Dataset) -> None:
-    subjects = np.concatenate([np.asarray(ds.subjects_train), np.asarray(ds.subjects_test)])
+    subjects = np.concatenate([ds.subjects_train, ds.subjects_test])
     labels = np.concatenate([ds.y_train, ds.y_test])
     assert len(np.unique(subjects)) == 60
     assert [sim.CLASS_NAMES[label] for label in labels] == [subject.split("-")[0] for subject in subjects]
 
 
 @pytest.mark.parametrize("joint", range(1, 7), ids=sim.POINTS[1:7])
-def test_limbs_keep_their_length(ds: Dataset, joint: int) -> None:
+def test_limbs_keep_their_length(ds, joint):
     X = np.concatenate([ds.X_train, ds.X_test]).reshape(-1, 60, 10, 2).astype(np.float64)
-    subjects = np.concatenate([np.asarray(ds.subjects_train), np.asarray(ds.subjects_test)])
+    subjects = np.concatenate([ds.subjects_train, ds.subjects_test])
     length = np.linalg.norm(X[:, :, joint] - X[:, :, joint + 2], axis=-1)  # left and right alternate
     assert length.std(1).max() < 1e-5
     assert max(np.ptp(length[subjects == subject]) for subject in np.unique(subjects)) < 1e-5
@@ -101,7 +87,7 @@ def test_limbs_keep_their_length(ds: Dataset, joint: int) -> None:
     assert of_class[0] == of_class[1] == of_class[2]
 
 
-def test_ball_falls_freely_until_contact(ds: Dataset, trials: sim.Trials) -> None:
+def test_ball_falls_freely_until_contact(ds, trials):
     acceleration = np.diff(trials.points[:, :, -1], n=2, axis=1) * 60**2  # (trials, 58, 2)
     flying = np.arange(2, 60) / 60 < trials.contact[:, None]
     np.testing.assert_allclose(acceleration[flying] - [0, -9.81], 0, atol=1e-8)
@@ -111,7 +97,7 @@ def test_ball_falls_freely_until_contact(ds: Dataset, trials: sim.Trials) -> Non
 
 
 @pytest.mark.parametrize("feature", range(0, 20, 3), ids=FEATURES[::3])
-def test_mean_of_a_feature_does_not_separate_the_classes(ds: Dataset, feature: int) -> None:
+def test_mean_of_a_feature_does_not_separate_the_classes(ds, feature):
     mean = ds.X_train[:, :, [feature]].mean(1)
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     assert cross_val_score(tree, mean, ds.y_train, cv=3).mean() < 0.55
@@ -122,14 +108,14 @@ ONE_HOT = np.eye(3)[[0, 1, 2, 0, 1, 2]]
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> Path:
+def recorded(tmp_path):
     for i, part in enumerate(("train", "val", "test")):
         np.save(tmp_path / f"X_{part}.npy", np.random.default_rng(i).normal(size=(6, 60, 20)))
         np.save(tmp_path / f"y_{part}.npy", ONE_HOT)
     return tmp_path
 
 
-def test_reader_merges_validation_into_training(recorded: Path) -> None:
+def test_reader_merges_validation_into_training(recorded):
     ds = load_catching(path=str(recorded))
     X = {part: np.load(recorded / f"X_{part}.npy") for part in ("train", "val", "test")}
     assert np.array_equal(ds.X_train, np.concatenate([X["train"], X["val"]]))
@@ -137,11 +123,11 @@ def test_reader_merges_validation_into_training(recorded: Path) -> None:
     assert (ds.y_train.tolist(), ds.y_test.tolist()) == ([0, 1, 2] * 4, [0, 1, 2] * 2)
     assert (ds.name, ds.split, ds.class_names) == ("catching", "given", ("Ataxia", "Autism", "Control"))
     assert "simulated" not in ds.description.lower()
-    assert (ds.feature_names or ())[-2:] == ("Center_x", "Center_y")
+    assert ds.feature_names[-2:] == ("Center_x", "Center_y")
     assert np.asarray(ds.mutable).tolist() == [True] * 18 + [False] * 2
 
 
-def test_reader_drops_singleton_axes_and_needs_no_validation(recorded: Path) -> None:
+def test_reader_drops_singleton_axes_and_needs_no_validation(recorded):
     X = np.load(recorded / "X_train.npy")
     np.save(recorded / "X_train.npy", X[..., None])
     np.save(recorded / "y_train.npy", ONE_HOT[:, None, :])
@@ -155,7 +141,7 @@ def test_reader_drops_singleton_axes_and_needs_no_validation(recorded: Path) -> 
 
 
 @pytest.mark.parametrize("missing", ["X_train", "y_val"])
-def test_reader_names_a_missing_file(recorded: Path, missing: str) -> None:
+def test_reader_names_a_missing_file(recorded, missing):
     with pytest.raises(DataNotFoundError, match=r"no folder .*nowhere.*X_train\.npy.*simulated"):
         load_catching(path=recorded / "nowhere")
     (recorded / f"{missing}.npy").unlink()
@@ -178,20 +164,13 @@ def test_reader_names_a_missing_file(recorded: Path, missing: str) -> None:
         ("X_train", np.array([{"pickled": 1}], dtype=object), FileFormatError, r"cannot be read as a NumPy array"),
     ],
 )
-def test_reader_rejects(recorded: Path, file: str, array: np.ndarray, error: type[Exception], message: str) -> None:
+def test_reader_rejects(recorded, file, array, error, message):
     np.save(recorded / f"{file}.npy", array, allow_pickle=True)
     with pytest.raises(error, match=rf"{file}\.npy.*{message}"):
         load_catching(path=recorded)
 
 
-def test_reader_rejects_an_archive(recorded: Path) -> None:
-    with (recorded / "X_train.npy").open("wb") as handle:
-        np.savez(handle, X=np.zeros((6, 60, 20)))
-    with pytest.raises(FileFormatError, match=r"X_train\.npy holds an archive of arrays"):
-        load_catching(path=recorded)
-
-
-def test_recorded_features_get_the_names_of_a_list(recorded: Path) -> None:
+def test_recorded_features_get_the_names_of_a_list(recorded):
     names = [*FEATURES[2:18], *FEATURES[:2]]  # in another order
     ds = load_catching(path=recorded, features=names)
     assert ds.feature_names == (*names, "Center_x", "Center_y")
@@ -207,30 +186,25 @@ def test_recorded_features_get_the_names_of_a_list(recorded: Path) -> None:
         load_catching(path=recorded)
     with pytest.raises(ConfigError, match="give their folder with path="):
         load_catching(features=names)
-
-
-# The oracle.
-
-
-def test_unchanged_trials_are_of_their_own_group(ds: Dataset) -> None:
-    assert ds.oracle is not None
-    np.testing.assert_array_equal(ds.oracle(ds.X_test, np.arange(len(ds.X_test))), ds.y_test)
+    with (recorded / "X_train.npy").open("wb") as handle:
+        np.savez(handle, X=np.zeros((6, 60, 20)))
+    with pytest.raises(FileFormatError, match=r"X_train\.npy holds an archive of arrays"):
+        load_catching(path=recorded, features=names)
 
 
 @pytest.mark.parametrize("group", [ATAXIA, AUTISM, CONTROL])
 @pytest.mark.parametrize("severity", [0.65, 1.1])
-def test_a_trial_with_the_signs_of_a_group_is_of_that_group(
-    ds: Dataset, group: int, severity: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    oracle: Any = ds.oracle
+def test_a_trial_with_the_signs_of_a_group_is_of_that_group(ds, group, severity, monkeypatch):
+    oracle = ds.oracle
     oracle(ds.X_test[:1], np.array([0]))  # the versions that the oracle compares with, at the usual severity
     monkeypatch.setattr(sim, "USUAL", severity)
     other = sim.simulate_trials(COUNTS, generator(0, "catching"), group=group).points.reshape(-1, 60, 20)[oracle.test]
     assert (oracle(other.astype(np.float32), np.arange(len(other))) == group).mean() > 0.99
 
 
-def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds: Dataset) -> None:
-    oracle: Any = ds.oracle
+def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds):
+    oracle = ds.oracle
+    np.testing.assert_array_equal(oracle(ds.X_test, np.arange(len(ds.X_test))), ds.y_test)
     rows = np.flatnonzero(ds.y_test == AUTISM)
     noise = np.random.default_rng(0).normal(0, 0.0005, ds.X_test.shape)  # half a millimetre
     assert (oracle(ds.X_test + noise, np.arange(len(ds.X_test))) == ds.y_test).mean() > 0.97
@@ -240,19 +214,15 @@ def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds: Dataset) -> 
     assert (oracle(own + 0.9 * (healthy - own), rows) == CONTROL).mean() > 0.97
 
 
-def test_the_signs_are_those_of_the_simulator(ds: Dataset) -> None:
-    oracle: Any = ds.oracle
+def test_the_signs_are_those_of_the_simulator(ds):
+    oracle = ds.oracle
     delay, lean, tremor = oracle.signs(ds.X_test, np.arange(len(ds.X_test))).T
     for values in (delay, lean, tremor):
         assert np.abs(values[ds.y_test == CONTROL]).max() < 1e-3  # nothing but rounding
     assert delay[ds.y_test == AUTISM].mean() > 0.08 > abs(delay[ds.y_test == ATAXIA].mean())
     assert lean[ds.y_test == AUTISM].mean() < -2 and lean[ds.y_test == ATAXIA].mean() > 1
     assert tremor[ds.y_test == ATAXIA].mean() > 1.2 > tremor[ds.y_test == AUTISM].mean()
-
-
-def test_the_oracle_says_what_it_needs(ds: Dataset) -> None:
-    assert ds.oracle is not None
     with pytest.raises(ShapeError, match=r"X must be \(batch, 60, 20\), as all catching trials are"):
-        ds.oracle(ds.X_test[:, :50], np.arange(len(ds.X_test)))
+        oracle(ds.X_test[:, :50], np.arange(len(ds.X_test)))
     with pytest.raises(ShapeError, match=r"rows must lie in 0\.\.394"):
-        ds.oracle(ds.X_test[:1], np.array([395]))
+        oracle(ds.X_test[:1], np.array([395]))

@@ -1,11 +1,8 @@
 """The .ts format and the UEA/UCR archive: sets included in aeon, downloads, and malformed files."""
 
-from __future__ import annotations
-
 import importlib
 import socket
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +19,10 @@ from sparcets.data.load import load_dataset, load_file
 from sparcets.data.uea import load_basic_motions, load_uea
 from sparcets.io.files import TEMPORARY
 from tests.campaigns.folders import snapshot
-from tests.data.test_tables import Write
 
 
 @pytest.fixture(autouse=True)
-def data_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def data_here(tmp_path, monkeypatch):
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
 
 
@@ -42,27 +38,34 @@ TS_HEAD = """\
 TS = TS_HEAD.format("true") + "1,2,3:-1,-2,-3:Sick\n4,5,6:-4,-5,-6:finance\n7,8,9:-7,-8,-9: Sick\n0,0,1:0,0,2:finance\n"
 
 
-def test_ts_of_one_file_is_split(write: Write) -> None:
-    ds = load_file(write(TS, "mine.ts"), test_size=0.5)
-    assert (ds.name, ds.split, ds.class_names) == ("mine", "random", ("finance", "sick"))
-    assert ds.feature_names is None
+def test_ts_of_one_file_is_split_and_a_question_mark_is_missing(write):
+    ds, gap = (load_file(write(text, "mine.ts"), test_size=0.5) for text in (TS, TS.replace("-5", "?")))
+    assert (ds.name, ds.split, ds.class_names, ds.feature_names) == ("mine", "random", ("finance", "sick"), None)
     assert (len(ds.X_train), len(ds.X_test)) == (2, 2)
     sick = next(x for x, y in zip(ds.X_train, ds.y_train, strict=True) if y == 1)
     assert sick.tolist() in ([[1, -1], [2, -2], [3, -3]], [[7, -7], [8, -8], [9, -9]])
+    assert gap.n_missing == 1 and gap.X_train.dtype == np.float32
+    for X, known in ((gap.X_train, ds.X_train), (gap.X_test, ds.X_test)):
+        assert np.array_equal(np.isnan(X), known == -5)
 
 
-def test_ts_uses_the_test_file_in_the_same_folder(write: Write) -> None:
+def test_ts_uses_the_test_file_in_the_same_folder(write):
     write(TS_HEAD.format("false") + "1,2,3,4:5,6,7,8:Sick\n", "mine_TEST.ts")
     ds = load_file(write(TS, "mine_TRAIN.ts"))
     assert (ds.name, ds.split) == ("mine", "given")
-    assert ds.lengths_train.tolist() == [3] * 4
-    assert ds.lengths_test.tolist() == [4]
+    assert ds.lengths_train.tolist() == [3] * 4 and ds.lengths_test.tolist() == [4]
     assert ds.X_train[0].tolist() == [[1, -1], [2, -2], [3, -3], [0, 0]]
     assert ds.X_test[0].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]]
     assert ds.y_train.tolist() == [1, 0, 1, 0]
     for name in ("other_TRAIN", "mine"):  # the first has no test file, the second is not a training part
         alone = load_file(write(TS, f"{name}.ts"), test_size=0.5)
         assert (alone.name, alone.split) == (name, "random")
+    write(TS_HEAD.format("true") + "1,2,3:Sick\n", "mine_TEST.ts")
+    with pytest.raises(FileFormatError, match=r"mine_TEST.ts has 1 features, .*mine_TRAIN.ts has 2"):
+        load_file(write(TS, "mine_TRAIN.ts"))
+
+
+NO_LABELS = "@timeStamps false\n@univariate false\n@classLabel false\n@data\n1,2,3:4,5,6\n"
 
 
 @pytest.mark.parametrize(
@@ -74,38 +77,16 @@ def test_ts_uses_the_test_file_in_the_same_folder(write: Write) -> None:
         (TS.replace("7,8,9", "7,8"), "not a valid .ts file: .*different number of observations"),
         (TS[:-5], "has the label 'fin', but @classLabel names sick, finance"),
         (TS.replace("-5", "1e39"), "mine.ts has a number beyond ±3.4e.38 in series 1"),
-        (
-            TS.replace("@classLabel true Sick finance", "@classLabel false")
-            .replace(": Sick", "")
-            .replace(":Sick", "")
-            .replace(":finance", ""),
-            "has no labels: neither classes",
-        ),
+        (NO_LABELS, "has no labels: neither classes"),
     ],
 )
-def test_malformed_ts(write: Write, text: str, message: str) -> None:
+def test_malformed_ts(write, text, message):
     with pytest.raises((FileFormatError, NonFiniteError), match=message) as caught:
         load_file(write(text, "mine.ts"))
     assert "mine.ts" in str(caught.value)
 
 
-def test_a_question_mark_in_ts_is_missing(write: Write) -> None:
-    whole, gap = (load_file(write(text, "mine.ts"), test_size=0.5) for text in (TS, TS.replace("-5", "?")))
-    assert gap.n_missing == 1 and gap.X_train.dtype == np.float32
-    for X, known in ((gap.X_train, whole.X_train), (gap.X_test, whole.X_test)):
-        assert np.array_equal(np.isnan(X), known == -5)
-
-
-def test_ts_parts_must_have_the_same_features(write: Write) -> None:
-    write(TS_HEAD.format("true") + "1,2,3:Sick\n", "mine_TEST.ts")
-    with pytest.raises(FileFormatError, match=r"mine_TEST.ts has 1 features, .*mine_TRAIN.ts has 2"):
-        load_file(write(TS, "mine_TRAIN.ts"))
-
-
-# -------------------------------------------------------------------------------------------------------- the archive
-
-
-def test_series_are_aeons_with_time_before_features() -> None:
+def test_series_are_aeons_with_time_before_features():
     aeon = pytest.importorskip("aeon.datasets")
     X, y = aeon.load_japanese_vowels(split="test")
     ds = load_uea(name="JapaneseVowels")
@@ -116,9 +97,11 @@ def test_series_are_aeons_with_time_before_features() -> None:
         np.testing.assert_array_equal(ds.X_test[place, :n], X[place].T.astype(np.float32))
         assert not ds.X_test[place, n:].any()
     assert [ds.class_names[k] for k in ds.y_test] == y.tolist()
+    numbers = load_uea(name="Covid3Month")
+    assert numbers.task == "regression" and numbers.y_train.shape == (140,) and numbers.y_train.dtype == np.float64
 
 
-def test_basic_motions() -> None:
+def test_basic_motions():
     ds = load_basic_motions(seed=3)
     assert repr(ds).startswith("Dataset('basic_motions': 40 training + 40 test series, 100 steps, 6 features, 4 cl")
     assert ds.feature_names == ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
@@ -130,27 +113,13 @@ def test_basic_motions() -> None:
     assert np.bincount(ds.y_train).tolist() == np.bincount(ds.y_test).tolist() == [10] * 4
 
 
-# ----------------------------------------------------------------------------------------------------------- fetching
-
-
 @pytest.fixture
-def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: Any, **options: Any) -> Any:
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def archive(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def archive(monkeypatch):
     """Replace aeon's download by a function that writes the files; return the names of the downloaded sets."""
-    names: list[str] = []
+    names = []
 
-    def fetch(name: str, *, split: str, extract_path: str, load_equal_length: bool, load_no_missing: bool) -> None:
-        assert not load_equal_length
-        assert not load_no_missing
+    def fetch(name, *, split, extract_path, load_equal_length, load_no_missing):
+        assert not load_equal_length and not load_no_missing
         names.append(name)
         for part in ("TRAIN", "TEST"):
             path = Path(extract_path, name, f"{name}_{part}.ts")
@@ -163,7 +132,13 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_without_network(no_network: None, tmp_path: Path) -> None:
+def test_without_network(monkeypatch, tmp_path):
+    def refuse(*args, **options):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(DownloadError) as caught:
         load_dataset("Coffee")
     message = str(caught.value)
@@ -172,45 +147,29 @@ def test_without_network(no_network: None, tmp_path: Path) -> None:
     assert "\n" not in message
 
 
-def test_a_set_is_fetched_once(archive: list[str], tmp_path: Path) -> None:
+def test_a_set_is_fetched_once_and_an_interrupted_download_leaves_nothing(archive, tmp_path):
     for _ in range(2):
         ds = load_uea(name="Coffee")
         assert (ds.name, len(ds.X_train), len(ds.X_test)) == ("Coffee", 4, 4)
-    assert archive == ["Coffee"]
-    assert sorted(p.name for p in (tmp_path / "uea" / "Coffee").iterdir()) == ["Coffee_TEST.ts", "Coffee_TRAIN.ts"]
-
-
-def test_interrupted_download_leaves_no_files(archive: list[str], tmp_path: Path) -> None:
-    for _ in range(2):
         with pytest.raises(DownloadError, match=r"fetch Beef .*: \[Errno 104\] Connection reset by peer. Try"):
             load_uea(name="Beef")
-    assert archive == ["Beef"] * 2
+    assert archive == ["Coffee", "Beef", "Beef"]
+    assert sorted(p.name for p in (tmp_path / "uea" / "Coffee").iterdir()) == ["Coffee_TEST.ts", "Coffee_TRAIN.ts"]
     assert not list((tmp_path / "uea" / "Beef").iterdir())
 
 
-def test_folder_that_cannot_be_written(write: Write, archive: list[str]) -> None:
+def test_names_folders_and_packages_that_are_not_there(write, archive, monkeypatch):
+    with pytest.raises(UnknownNameError, match=r"no data set of the UEA/UCR archive 'Cofee'. Did you mean 'Coffee'"):
+        load_uea(name="Cofee")
     write("a file where the folder should be", "uea")
     with pytest.raises(StorageError, match=r"cannot write to .*Coffee: .*Name another folder in SPARCETS_DATA"):
         load_uea(name="Coffee")
-
-
-def test_unknown_names() -> None:
-    with pytest.raises(UnknownNameError, match=r"no data set of the UEA/UCR archive 'Cofee'. Did you mean 'Coffee'"):
-        load_uea(name="Cofee")
-
-
-def test_a_set_for_regression_has_numbers() -> None:
-    ds = load_uea(name="Covid3Month")
-    assert ds.task == "regression" and ds.y_train.shape == (140,) and ds.y_train.dtype == np.float64
-
-
-def test_without_aeon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(importlib.import_module("sys").modules, "aeon.datasets", None)
     with pytest.raises(MissingExtraError, match=r"the UEA/UCR archive needs aeon. .*pip install 'sparcets\[uea\]'"):
         load_basic_motions()
 
 
-def test_files_that_are_there_are_kept(archive: list[str], write: Write, tmp_path: Path) -> None:
+def test_files_that_are_there_are_kept(archive, write, tmp_path):
     write(TS, "uea/Coffee/Coffee_TRAIN.ts")
     for name in (".fetching-mine", f".fetching{TEMPORARY}12345678"):
         write("theirs", f"uea/Coffee/{name}/notes.txt")
