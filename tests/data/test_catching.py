@@ -1,6 +1,5 @@
 """The catching data: properties of the simulated set, and reading the recorded one."""
 
-
 import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
