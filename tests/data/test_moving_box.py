@@ -61,9 +61,6 @@ def flipped(ds):
     return ds.X_test - 2 * (2 * ds.y_test - 1)[:, None, None] * ds.salient_test
 
 
-# Processes
-
-
 @pytest.mark.parametrize("process", PROCESSES)
 def test_a_small_draw_of_every_process(process):
     x = draw_series(process, rng(5), n_samples=3, n_steps=50, n_features=4)
@@ -125,20 +122,6 @@ def test_narma_is_one_signal_in_all_series_and_features():
     assert signal[0, :4, 0] == pytest.approx([0.10289114, 0.47665753, 0.47150087, 0.28911974], abs=1e-8)
 
 
-# Boxes
-
-
-def test_metadata(default):
-    assert list(KINDS) == list(TABLE) and list(PROCESSES) == list(GOLDEN)
-    assert (default.name, default.split, default.class_names) == ("moving_box", "random", ("0", "1"))
-    assert default.feature_names is None and default.sampling_rate is None and default.mutable is None
-    assert (len(default.X_train), len(default.X_test)) == (1920, 480)
-    assert "Class 1 has its box shifted up" in default.description
-    assert "position determines the class" not in default.description
-    positional = small(kinds=POSITIONAL).description
-    assert "salient is the current position of the box" in positional and "class 0 down" not in positional
-
-
 @pytest.mark.parametrize("kind", TABLE)
 def test_size_and_position_of_the_box(kind):
     n = 4000
@@ -164,16 +147,21 @@ def test_size_and_position_of_the_box(kind):
         assert boxes.take(np.arange(5)).means(X)[:, label] == pytest.approx(expected, abs=1e-5)
 
 
-def test_classes_and_the_salient_share_of_the_default(default):
+def test_metadata_classes_and_the_salient_share(default):
+    assert list(KINDS) == list(TABLE) and list(PROCESSES) == list(GOLDEN)
+    assert (default.name, default.split, default.class_names) == ("moving_box", "random", ("0", "1"))
+    assert default.feature_names is None and default.sampling_rate is None and default.mutable is None
+    assert (len(default.X_train), len(default.X_test)) == (1920, 480)
+    assert "Class 1 has its box shifted up" in default.description
+    assert "position determines the class" not in default.description
+    positional = small(kinds=POSITIONAL).description
+    assert "salient is the current position of the box" in positional and "class 0 down" not in positional
     y = np.concatenate([default.y_train, default.y_test])
     assert y.mean() == pytest.approx(0.5, abs=0.03)
     assert default.y_test.mean() == pytest.approx(y.mean(), abs=0.01)  # stratified
     assert len({int(np.bincount(small(seed=s).y_train)[1]) for s in range(6)}) > 1  # a draw, not a quota
     share = np.concatenate([default.salient_train, default.salient_test]).mean()
     assert share == pytest.approx((900 + 225 + 240 + 240) / 4 / 2500, abs=1e-12)
-
-
-# The oracle
 
 
 def test_the_optimal_counterfactual_flips_the_oracle(default, everything):
@@ -183,6 +171,9 @@ def test_the_optimal_counterfactual_flips_the_oracle(default, everything):
         assert classes.dtype == np.int64 and (classes == ds.y_test).mean() > 0.99
         plain = ~ds.oracle.boxes.positional
         assert (ds.oracle(flipped(ds), rows) == 1 - ds.y_test)[plain].mean() >= 0.99
+    changed = flipped(default)  # the oracle uses rows, not their order, and survives pickling
+    whole, rows = default.oracle(changed, np.arange(len(changed))), np.array([5, 5, 0, 99])
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(default.oracle))(changed[rows], rows), whole[rows])
     elsewhere = default.X_test - 3 * (2 * default.y_test - 1)[:, None, None] * ~default.salient_test
     rows = np.arange(len(default.X_test))
     np.testing.assert_array_equal(default.oracle(elsewhere, rows), default.oracle(default.X_test, rows))
@@ -198,13 +189,6 @@ def test_moving_a_positional_box_flips_the_oracle(kind):
     assert (ds.oracle(ds.X_test - ds.salient_test + other, rows) == 1 - ds.y_test).mean() >= 0.99
     # Where the position determines the class, a common offset of all entries does not matter.
     np.testing.assert_array_equal(ds.oracle(ds.X_test - 5, rows), ds.oracle(ds.X_test, rows))
-
-
-def test_the_oracle_uses_rows_not_order_and_survives_pickling(default):
-    changed = flipped(default)
-    whole = default.oracle(changed, np.arange(len(changed)))
-    rows = np.array([5, 5, 0, 99])
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(default.oracle))(changed[rows], rows), whole[rows])
 
 
 @pytest.mark.parametrize(
@@ -225,23 +209,19 @@ def test_the_oracle_says_what_it_needs(X, rows, error, message):
         small().oracle(np.zeros(X, dtype=np.float32) if isinstance(X, tuple) else X, rows)
 
 
-# Seeds and settings
-
-
-def test_every_draw_has_its_own_generator_from_the_seed(monkeypatch):
+def test_a_combination_has_generators_of_its_own_from_the_seed(monkeypatch):
     calls = []
 
     def spy(seed, purpose):
         calls.append((seed, purpose))
         return generator(seed, purpose)
 
-    monkeypatch.setattr(moving_box, "generator", spy)
-    small(kinds=["Middle", "RareTime"], processes=["CAR", "Gaussian"], seed=7)
+    with monkeypatch.context() as patched:
+        patched.setattr(moving_box, "generator", spy)
+        small(kinds=["Middle", "RareTime"], processes=["CAR", "Gaussian"], seed=7)
     assert len(calls) == len(set(calls)) == 4 * 3  # labels, boxes and series of four combinations
     assert {seed for seed, _ in calls} == {7}
 
-
-def test_a_combination_depends_on_the_seed_but_not_on_the_others():
     def pool(ds):
         return {series.tobytes() for series in (*ds.X_train, *ds.X_test)}
 
