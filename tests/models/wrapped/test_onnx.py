@@ -57,13 +57,10 @@ def test_a_file_and_a_session_are_black_boxes(tmp_path):
     assert repr(sp.wrap(path)).startswith("BlackBox(gait.onnx (classification, output 'probabilities' (assumed), lay")
 
 
-def test_one_column_is_the_probability_of_class_1(tmp_path):
+def test_one_column_is_the_probability_of_class_1_and_of_several_outputs_one_is_named(tmp_path):
     p = sp.wrap(write(tmp_path / "a.onnx", end="Sigmoid", columns=1)).predict_proba(X)[:, 1]
     np.testing.assert_allclose(p, 1 / (1 + np.exp(-(X.reshape(6, -1) @ WEIGHT[:, 0]))), atol=1e-5)
-
-
-def test_of_several_outputs_one_is_named(tmp_path):
-    path = write(tmp_path / "a.onnx", several=True)
+    path = write(tmp_path / "b.onnx", several=True)
     for output in (None, "probabilities", 1, ("logits", "logits"), ("logits", 0), "logits"):
         np.testing.assert_allclose(sp.wrap(path, output=output).predict_proba(X), expected(), atol=1e-5)
 
@@ -101,12 +98,6 @@ def onnx_value(name, kind, shape):
     return type("NodeArg", (), {"name": name, "type": kind, "shape": shape})()
 
 
-def test_models_that_were_converted_from_scikit_learn():
-    clf = sp.wrap(Converted(), class_names=["a", "b", "c"])
-    assert clf.interface.layout == "flat"
-    np.testing.assert_allclose(clf.predict_proba(X), expected(), atol=1e-9)
-
-
 def test_a_file_has_a_digest_of_all_that_determines_its_predictions(tmp_path):
     path = write(tmp_path / "a.onnx")
     digest = sp.wrap(path).digest()
@@ -118,14 +109,6 @@ def test_a_file_has_a_digest_of_all_that_determines_its_predictions(tmp_path):
     weights = tmp_path / "apart" / "weights.bin"
     weights.write_bytes(b"\x00" * 8 + weights.read_bytes()[8:])
     assert sp.wrap(apart).digest() != before
-
-
-def test_files_that_are_no_onnx(tmp_path):
-    (tmp_path / "text.onnx").write_text("nothing")
-    with pytest.raises(FileFormatError, match=r"text.onnx is not an ONNX file"):
-        sp.wrap(tmp_path / "text.onnx")
-    with pytest.raises(FileFormatError, match=r"no file .*none.onnx, where an ONNX model should be"):
-        sp.wrap(tmp_path / "none.onnx")
 
 
 def test_further_inputs_are_side_inputs(tmp_path):
@@ -155,14 +138,17 @@ def test_further_inputs_are_side_inputs(tmp_path):
         clf.predict_proba(X, side={"age": age, "wart": ward})
 
 
-def test_an_input_that_holds_no_numbers_is_refused():
+def test_models_that_were_converted_from_scikit_learn():
+    clf = sp.wrap(Converted(), class_names=["a", "b", "c"])
+    assert clf.interface.layout == "flat"
+    np.testing.assert_allclose(clf.predict_proba(X), expected(), atol=1e-9)
+
     class Two(Converted):
         def get_inputs(self):
             return [onnx_value("X", "tensor(float)", [None, 10]), onnx_value("name", "tensor(string)", [None, 5])]
 
-    with pytest.raises(
-        CapabilityError, match=r"this one takes X: tensor\(float\), name: tensor\(string\). Wrap a function"
-    ):
+    takes = r"this one takes X: tensor\(float\), name: tensor\(string\). Wrap a function"
+    with pytest.raises(CapabilityError, match=takes):
         sp.wrap(Two())
 
 
@@ -179,6 +165,11 @@ def test_an_input_that_holds_no_numbers_is_refused():
         ("m.model", "is no ONNX file"),
     ],
 )
-def test_files_that_are_not_read_say_why_and_what_to_do(name, message):
+def test_files_that_are_not_read_say_why_and_what_to_do(name, message, tmp_path):
     with pytest.raises(CapabilityError, match=message):
         sp.wrap(name)
+    (tmp_path / "text.onnx").write_text("nothing")
+    with pytest.raises(FileFormatError, match=r"text.onnx is not an ONNX file"):
+        sp.wrap(tmp_path / "text.onnx")
+    with pytest.raises(FileFormatError, match=r"no file .*none.onnx, where an ONNX model should be"):
+        sp.wrap(tmp_path / "none.onnx")

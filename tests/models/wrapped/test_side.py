@@ -11,6 +11,7 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, DataError, ModelOutputError
+from sparcets.core.side_inputs import SideInputs
 
 X = np.random.default_rng(0).normal(size=(6, 5, 2)).astype(np.float32)
 AGE, WARD = np.linspace(-1, 1, 6).astype(np.float32), np.array([0, 2, 1, 0, 2, 1])
@@ -141,22 +142,14 @@ def test_lengths_and_missing_values_concern_the_series_alone():
     assert np.array_equal(lengths, steps) and np.array_equal(age, AGE)
 
 
-def test_what_the_model_says_of_itself():
-    from sparcets.core.side_inputs import SideInputs
-
+def test_a_view_for_side_inputs_and_wrong_names():
     clf = sp.wrap(Net(), n_classes=2)
     view = clf.with_side(SideInputs.of(SIDE))
     assert view.module is clf.module and clf.side is None and "side inputs age and ward): 0, 1)" in repr(view)
     assert view.with_side(view.side) is view and view.with_side(None).side is None
-
-
-def test_wrong_names_and_none_are_errors_in_words():
-    clf = sp.wrap(Net(), n_classes=2)
     with pytest.raises(CapabilityError, match=r"Net has no argument 'aeg' for a side input. Did you mean 'age'"):
         clf.predict_proba(X, side={"aeg": AGE, "ward": WARD})
-    with pytest.raises(
-        ModelOutputError, match=r"missing 1 .*'age'.* is passed by name, a row per series: side=\{'age'"
-    ):
+    with pytest.raises(ModelOutputError, match=r"missing 1 .*'age'.* by name, a row per series: side=\{'age'"):
         clf.predict_proba(X, side={"ward": WARD})
     with pytest.raises(ModelOutputError, match=r"missing 2 .*: side=\{'age'"):
         clf.predict_proba(X)
