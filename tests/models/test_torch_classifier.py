@@ -1,4 +1,8 @@
-"""TorchClassifier: what fit takes, what it promises, and what it refuses."""
+"""TorchClassifier: what fit takes, what it promises, what it refuses, and how it is saved."""
+
+import json
+import math
+import shutil
 
 import numpy as np
 import pytest
@@ -10,6 +14,7 @@ from sparcets.core.errors import (
     ConfigError,
     DataError,
     FeatureMismatchError,
+    FileFormatError,
     LabelError,
     NonFiniteError,
     NotFittedError,
@@ -20,12 +25,13 @@ from sparcets.core.seeding import spawn
 from sparcets.data.splits import stratified_split
 from sparcets.models import network as torch_classifier
 from sparcets.models.base import frozen
+from sparcets.models.network import FILES
 from sparcets.testing.data import make_series
 from sparcets.training import ARCHITECTURES
 
 X, Y = make_series(60, n_steps=12)
 NEW, TRUTH = make_series(30, n_steps=12, seed=1)
-WORDS = np.array(["calm", "wild", "brisk"])  # of classes 0, 1, 2; in the alphabet: brisk, calm, wild
+WORDS = np.array(["calm", "wild", "brisk"])[Y]  # of classes 0, 1, 2; in the alphabet: brisk, calm, wild
 
 
 def config(**changes):
@@ -47,20 +53,13 @@ def test_every_architecture_learns_small_series_in_their_own_units(architecture)
     assert (clf.predict(NEW * scale + shift) == TRUTH).mean() > 0.9
 
 
-def test_string_labels_name_the_classes_and_whole_numbers_do_not():
-    named, numbered = fit(labels=WORDS[Y].tolist(), epochs=1), fit(epochs=1)
-    assert named.class_names == ("brisk", "calm", "wild") and named.named
-    assert numbered.class_names == ("0", "1", "2") and not numbered.named
-
-
 @pytest.mark.parametrize("architecture", ["bilstm", "fcn", "transformer"])
 def test_the_same_seed_gives_the_same_weights_bit_for_bit_whatever_the_global_state(architecture):
-    settings = {"epochs": 2, "dropout": 0.4, "layers": 2}
     fitted = []
     for state, seed in ((1, 7), (2, 7), (2, 8)):
         torch.manual_seed(state)
         np.random.seed(state)  # noqa: NPY002
-        fitted.append(fit(architecture, seed=seed, **settings))
+        fitted.append(fit(architecture, seed=seed, epochs=2, dropout=0.4, layers=2))
     same, again, other = fitted
     assert same_weights(same, again) and not same_weights(same, other)
 
@@ -80,7 +79,7 @@ def test_on_a_gpu_the_same_seed_gives_the_same_weights_and_a_cpu_the_same_predic
     np.testing.assert_allclose(on_cpu.predict_proba(X, lengths), a.predict_proba(X, lengths), atol=1e-4)
 
 
-def test_the_weights_kept_are_those_of_the_best_epoch():
+def test_the_weights_kept_are_those_of_the_best_epoch_and_it_stops_early():
     noise = np.random.default_rng(0).permutation(Y)  # nothing to learn, so it soon gets worse
     clf = fit(labels=noise, epochs=12, patience=12)
     losses = clf.history_["validation_loss"]
@@ -88,14 +87,12 @@ def test_the_weights_kept_are_those_of_the_best_epoch():
     p = clf.predict_proba(X[watched])[np.arange(len(watched)), noise[watched]]
     assert -np.log(p).mean() == pytest.approx(min(losses), abs=1e-3)
     assert losses[-1] > min(losses) + 0.01  # otherwise this shows nothing
-
-
-def test_it_stops_early():
     assert len(fit(epochs=300, patience=2).history_["loss"]) < 100
 
 
-def test_a_second_fit_forgets_the_first():
-    clf = fit(series=X[:, :8] * 50, labels=WORDS[Y], epochs=2)
+def test_a_second_fit_forgets_the_first_and_strings_name_the_classes():
+    clf = fit(series=X[:, :8] * 50, labels=WORDS.tolist(), epochs=2)
+    assert clf.class_names == ("brisk", "calm", "wild") and clf.named
     clf.fit(X, Y)
     fresh = fit(epochs=2)
     assert clf.class_names == ("0", "1", "2") and not clf.named and clf.n_steps == 12
@@ -133,15 +130,13 @@ def test_series_that_were_checked_train_the_same_and_may_lack_a_class_or_have_pr
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, ">f4"])
 def test_series_of_other_types_read_only_or_backwards_are_the_same_series(dtype):
+    locked, other = X.copy(), NEW.astype(dtype)
+    for array in (locked, other):
+        array.setflags(write=False)
     clf = fit(epochs=2)
     expected = clf.predict_proba(NEW)
-    other = NEW.astype(dtype)
-    other.setflags(write=False)
     np.testing.assert_allclose(clf.predict_proba(other), expected, atol=0.01 if dtype is np.float16 else 1e-6)
-    backwards = np.ascontiguousarray(NEW[:, ::-1])[:, ::-1]
-    np.testing.assert_array_equal(clf.predict_proba(backwards), expected)
-    locked = X.copy()
-    locked.setflags(write=False)
+    np.testing.assert_array_equal(clf.predict_proba(np.ascontiguousarray(NEW[:, ::-1])[:, ::-1]), expected)
     np.testing.assert_array_equal(fit(series=locked[:, ::-1][:, ::-1], epochs=2).predict_proba(NEW), expected)
 
 
@@ -151,6 +146,7 @@ def test_ten_series_a_class_of_one_and_batches_of_one_are_enough():
     rows = np.r_[np.flatnonzero(Y == 0)[:6], np.flatnonzero(Y == 1)[:6], np.flatnonzero(Y == 2)[:1]]
     alone = fit(series=X[rows], labels=Y[rows], epochs=60, patience=60)
     assert alone.predict(X[rows])[-1] == 2
+    assert len(alone.validation_rows_) == 0, "early stopping watches what it learns from"
     one_by_one = fit(series=X[:20], labels=Y[:20], batch_size=1, epochs=20, patience=20)
     assert one_by_one.history_["loss"][-1] < 0.5 * one_by_one.history_["loss"][0]
     fit(series=X[:4, :1, :1], labels=[0, 1, 0, 1], epochs=1)  # one step, one feature
@@ -179,11 +175,14 @@ def test_series_of_unequal_length_are_learnt_and_padding_never_matters(architect
     series[np.arange(29)[None] >= lengths[:, None]] = -1e6
     again = fit(architecture, series, labels, lengths=lengths, epochs=15, patience=15)
     np.testing.assert_array_equal(again.predict_proba(new, ends), proba)
+    ds = sp.Dataset.from_arrays(series, labels, lengths=lengths)  # lengths travel with a dataset
+    a = sp.TorchClassifier(architecture, config(epochs=1)).fit(ds)
+    assert same_weights(a, fit(architecture, ds.X_train, ds.y_train, lengths=ds.lengths_train, epochs=1))
 
 
 @pytest.mark.parametrize("architecture", ["bigru", "bilstm"])
 def test_predictions_are_the_same_bits_while_another_thread_has_frozen_the_network(architecture, tmp_path):
-    fitted = sp.TorchClassifier(architecture, config(epochs=2)).fit(X, Y)
+    fitted = fit(architecture, epochs=2)
     fitted.save(tmp_path)
 
     def predict(classifier):
@@ -197,14 +196,6 @@ def test_predictions_are_the_same_bits_while_another_thread_has_frozen_the_netwo
         assert all(map(np.array_equal, predict(classifier), alone))
 
 
-def test_lengths_travel_with_a_dataset():
-    series, labels, lengths = vowels()
-    ds = sp.Dataset.from_arrays(series, labels, lengths=lengths)
-    a = sp.TorchClassifier("bigru", config(epochs=1)).fit(ds)
-    b = fit("bigru", ds.X_train, ds.y_train, lengths=ds.lengths_train, epochs=1)
-    assert same_weights(a, b)
-
-
 @pytest.mark.parametrize("architecture", ["bilstm", "transformer"])
 def test_gradients_agree_with_finite_differences_in_the_data_units(architecture):
     clf = fit(architecture, X * 100 + 7, epochs=1)
@@ -215,49 +206,49 @@ def test_gradients_agree_with_finite_differences_in_the_data_units(architecture)
     assert not any(p.requires_grad or p.grad is not None for p in clf._network.parameters())
 
 
+DS = sp.Dataset.from_arrays(X, Y)
+
+
 @pytest.mark.parametrize(
-    ("series", "labels", "error"),
+    ("arguments", "changes", "error", "message"),
     [
-        (X[0], Y, ShapeError),
-        (X[:0], Y[:0], ShapeError),
-        (X, Y[:-1], LabelError),
-        (X, Y * 0, LabelError),
-        (X, np.where(Y == 1, 0, Y), LabelError),
-        (X, np.where(Y == 1, 2**63, Y.astype(np.uint64)), LabelError),
-        (X, Y - 1, LabelError),
-        (np.where(X[2, 3, 1] == X, np.inf, X), Y, NonFiniteError),
+        ({"X": X[0], "y": Y}, {}, ShapeError, "X must be"),
+        ({"X": X, "y": Y[:-1]}, {}, LabelError, "y must be"),
+        ({"X": X, "y": Y * 0}, {}, LabelError, "one class only"),
+        ({"X": X, "y": np.where(Y == 1, 2**63, Y.astype(np.uint64))}, {}, LabelError, "y holds"),
+        ({"X": np.where(X[2, 3, 1] == X, np.inf, X), "y": Y}, {}, NonFiniteError, "infinity"),
+        ({"X": X}, {}, DataError, r"fit needs labels: fit\(dataset\) or fit\(X, y\)"),
+        ({"X": DS, "y": Y}, {}, DataError, "a Dataset brings its own labels"),
+        ({"X": DS, "lengths": np.full(48, 12)}, {}, DataError, "a Dataset brings its own labels"),
+        ({"X": DS}, {"device": "gpu"}, CapabilityError, "no device 'gpu'"),
+        ({"X": DS}, {"lr": 1e37, "epochs": 2}, ConfigError, r"the training of fcn diverged.*Lower lr \(now 1e\+37\)"),
+        ({"X": DS}, {"output": "sigmoid"}, ConfigError, "one probability, for two classes, but the data have 3"),
     ],
 )
-def test_data_that_cannot_be_learnt_from(series, labels, error):
-    with pytest.raises(error):
-        sp.TorchClassifier("fcn", config()).fit(series, labels)
+def test_what_cannot_be_learnt_from(arguments, changes, error, message):
+    with pytest.raises(error, match=message):
+        sp.TorchClassifier("fcn", config(**changes)).fit(**arguments)
 
 
-def test_other_mistakes_each_have_a_message():
+def test_an_unknown_architecture_and_one_that_is_not_fitted(tmp_path):
     with pytest.raises(UnknownNameError, match=r"no architecture 'bilstmm'. Did you mean 'bilstm'\?"):
         sp.TorchClassifier("bilstmm")
     clf = sp.TorchClassifier("fcn", config())
-    for call in (lambda: clf.predict(X), lambda: clf.class_names, lambda: clf.log_proba(torch.tensor(X))):
+    assert repr(clf) == "TorchClassifier('fcn', not fitted)"
+    for call in (
+        lambda: clf.predict(X),
+        lambda: clf.class_names,
+        lambda: clf.log_proba(torch.tensor(X)),
+        lambda: clf.save(tmp_path / "x"),
+    ):
         with pytest.raises(NotFittedError, match=r"not fitted yet. Call fit\(dataset\) or fit\(X, y\) first"):
             call()
-    with pytest.raises(DataError, match=r"fit needs labels: fit\(dataset\) or fit\(X, y\)"):
-        clf.fit(X)
-    for extra in ({"y": Y}, {"lengths": np.full(48, 12)}):
-        with pytest.raises(DataError, match="a Dataset brings its own labels"):
-            clf.fit(sp.Dataset.from_arrays(X, Y), **extra)
-    with pytest.raises(CapabilityError, match="no device 'gpu'"):
-        fit(device="gpu")
-    with pytest.raises(ConfigError, match=r"the training of fcn diverged.*Lower lr \(now 1e\+37\)"):
-        fit(lr=1e37, epochs=2)
-    fitted = fit(epochs=1)
+    assert not (tmp_path / "x").exists()
+    clf.fit(DS)
+    assert repr(clf) == "TorchClassifier('fcn', 4 features, 3 classes)"
     for series in (X[..., :3], X[:, :9]):
         with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on"):
-            fitted.predict(series)
-
-
-def test_it_says_what_it_is():
-    assert repr(sp.TorchClassifier("tcn")) == "TorchClassifier('tcn', not fitted)"
-    assert repr(fit(epochs=1)) == "TorchClassifier('fcn', 4 features, 3 classes)"
+            clf.predict(series)
 
 
 def test_one_sigmoid_output_for_two_classes(tmp_path):
@@ -275,33 +266,82 @@ def test_one_sigmoid_output_for_two_classes(tmp_path):
     np.testing.assert_allclose(loss, binary, rtol=1e-5)
     clf.save(tmp_path)
     np.testing.assert_array_equal(sp.load_classifier(tmp_path, device="cpu").predict_proba(NEW), proba)
-    with pytest.raises(ConfigError, match="output='sigmoid' is one probability, for two classes, but the data have 3"):
-        fit(output="sigmoid")
-
-
-PEOPLE = np.repeat(np.arange(6), 10)  # of the sixty series
-
-
-def with_subjects(subjects):
-    rows = np.arange(len(X))
-    return sp.Dataset.from_rows(X, Y, train=rows, test=rows[:0], subjects=subjects)
 
 
 def test_nobody_is_in_the_validation_part_and_in_the_other(tmp_path, caplog):
-    clf = sp.TorchClassifier("fcn", config()).fit(with_subjects(PEOPLE))
+    def learn(subjects):
+        rows = np.arange(len(X))
+        ds = sp.Dataset.from_rows(X, Y, train=rows, test=rows[:0], subjects=subjects)
+        return sp.TorchClassifier("fcn", config()).fit(ds)
+
+    people = np.repeat(np.arange(6), 10)
+    clf = learn(people)
     watched = clf.validation_rows_
-    assert len(watched) == 10 and len(set(PEOPLE[watched])) == 1 and not caplog.records
+    assert len(watched) == 10 and len(set(people[watched])) == 1 and not caplog.records
     clf.save(tmp_path)
     assert np.array_equal(sp.load_classifier(tmp_path).validation_rows_, watched)
-
-
-def test_a_single_subject_is_split_at_random_and_that_is_said(caplog):
-    clf = sp.TorchClassifier("fcn", config()).fit(with_subjects(np.zeros(60, dtype=int)))
-    assert np.array_equal(clf.validation_rows_, fit().validation_rows_)
+    assert np.array_equal(learn(people * 0).validation_rows_, fit().validation_rows_)
     assert "too few to split the validation part off by subject: it is split at random" in caplog.text
 
 
-def test_what_was_learnt_from_is_no_validation_part():
-    """A class with one series is needed for training: early stopping watches what it learns from."""
-    labels = np.where(np.arange(60) == 0, 2, Y % 2)
-    assert len(fit(labels=labels).validation_rows_) == 0
+HEADER = FILES.header
+
+
+def weights(folder):
+    (file,) = folder.glob("weights-*.safetensors")
+    return file
+
+
+@pytest.mark.parametrize("architecture", list(ARCHITECTURES))
+def test_a_loaded_classifier_predicts_the_same_bit_for_bit(architecture, tmp_path):
+    clf = fit(architecture, X * 1e3 + 17, WORDS, layers=2, dropout=0.3, epochs=1)
+    clf.save(tmp_path / "a" / "b")
+    state = torch.get_rng_state()
+    again = sp.load_classifier(tmp_path / "a" / "b", device="cpu")
+    assert torch.equal(torch.get_rng_state(), state)
+    lengths = np.full(60, 7)
+    np.testing.assert_array_equal(again.predict_proba(X), clf.predict_proba(X))
+    np.testing.assert_array_equal(again.predict_proba(X, lengths), clf.predict_proba(X, lengths))
+    assert (again.class_names, again.named, again.n_steps, again.n_features) == (("brisk", "calm", "wild"), True, 12, 4)
+    assert again.history_ == clf.history_ and again.config == clf.config and repr(again) == repr(clf)
+    again.save(tmp_path / "c")
+    for file in (HEADER, weights(tmp_path / "c").name):
+        assert (tmp_path / "c" / file).read_bytes() == (tmp_path / "a" / "b" / file).read_bytes()
+    clf.history_["loss"] = [1.0, math.nan]
+    clf.save(tmp_path)
+    assert math.isnan(sp.load_classifier(tmp_path).history_["loss"][1])
+    with pytest.raises(CapabilityError):  # which is not the folder's fault
+        sp.load_classifier(tmp_path, device="gpu")
+
+
+def rewrite(change):
+    def damage(folder):
+        header = json.loads((folder / HEADER).read_text())
+        del header["sha256"]  # as of a file written by hand
+        change(header)
+        (folder / HEADER).write_text(json.dumps(header))
+
+    return damage
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda f: (f / HEADER).unlink(), r"holds no classifier.json, so it is not a saved classifier"),
+        (lambda f: (f / HEADER).write_text("{"), r"classifier.json is not a saved classifier"),
+        (rewrite(lambda h: h.update(format=1)), r"has format 1, this version reads format 2"),
+        (rewrite(lambda h: h.pop("scaler")), r"damaged classifier: KeyError: 'scaler'"),
+        (rewrite(lambda h: h.update(validation_rows=[-1])), r"validation_rows are not indices of series"),
+        (rewrite(lambda h: h.update(class_names=[])), r"no classifier has the classes"),
+        (rewrite(lambda h: h.update(architecture="mlp")), r"damaged classifier: .* no architecture 'mlp'"),
+        (rewrite(lambda h: h["config"].update(hiden=3)), r"damaged classifier: .* unknown key 'hiden'"),
+        (rewrite(lambda h: h["class_names"].append("x")), r"damaged classifier: .*size mismatch"),
+        (lambda f: weights(f).write_bytes(b""), r"was changed or damaged .* Restore it from a copy"),
+        (lambda f: fit("tcn").save(f / "tcn") or shutil.copy(weights(f / "tcn"), weights(f)), r"its sha256 is not"),
+    ],
+)
+def test_a_damaged_folder_says_so(damage, message, tmp_path):
+    fit(epochs=1).save(tmp_path / "clf")
+    damage(tmp_path / "clf")
+    with pytest.raises(FileFormatError, match=rf"(?s){message}"):
+        sp.load_classifier(tmp_path / "clf", device="cpu")
