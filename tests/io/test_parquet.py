@@ -36,6 +36,13 @@ def fitted(place: Path) -> tuple[Any, Any]:
     return fit(place / "model")
 
 
+def explain(explainer: Any, table: Any, folder: Path, **asked: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """Write a table of series and explain it; return what became of it, and the rows of the answers."""
+    write(table, folder / "q.parquet")
+    result = sp.explain_parquet(explainer, folder / "q.parquet", folder / "out", **{"target": 1, **asked})
+    return result, read(folder / "out")
+
+
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "queries_per_shard", lambda *_: 16)
@@ -112,9 +119,7 @@ def test_a_changed_file_is_explained_again(place: Path, tmp_path: Path, fitted: 
     assert [row["id"] for row in read(tmp_path / "out")] == [*range(20, 25), *range(5, 9)]
 
 
-def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(
-    place: Path, tmp_path: Path, fitted: tuple[Any, Any]
-) -> None:
+def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     import pyarrow as pa
 
     explainer, X = fitted
@@ -125,10 +130,8 @@ def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(
     columns["f2"][4] = columns["f2"][4][:-1]
     for name in NAMES:
         columns[name][11] = [*columns[name][11], 1.0]
-    write(pa.table({"id": [f"p{i}" for i in range(20)], **columns}), tmp_path / "q.parquet")
-    result = sp.explain_parquet(place / "model", tmp_path / "q.parquet", tmp_path / "out", target=1)
+    result, rows = explain(explainer, pa.table({"id": [f"p{i}" for i in range(20)], **columns}), tmp_path)
     assert (result.queries, result.answers, result.errors) == (20, 20, 4)
-    rows = read(tmp_path / "out")
     assert [row["id"] for row in rows] == [f"p{i}" for i in range(20)]
     errors = {i: row["error"] for i, row in enumerate(rows) if row["error"] is not None}
     assert sorted(errors) == [2, 4, 7, 11]
@@ -147,8 +150,7 @@ def test_a_shard_of_errors_alone_has_the_columns_of_the_others(tmp_path: Path, f
 
     X = fitted[1][:20].copy()
     X[16:] = np.nan
-    write(lists(X, range(20)), tmp_path / "q.parquet")
-    result = sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "out", target=1)
+    result, _ = explain(fitted[0], lists(X, range(20)), tmp_path)
     assert (result.shards, result.errors) == (2, 4)
     first, last = (pq.read_schema(tmp_path / "out" / name) for name in parts(tmp_path / "out"))
     assert first.equals(last, check_metadata=False)
@@ -161,12 +163,9 @@ def test_rows_of_a_series_must_stand_together(tmp_path: Path, fitted: tuple[Any,
     doubled = [*mixed, {**mixed[-1], "id": "d"}, {**mixed[-1], "id": "d"}]
     import pyarrow as pa
 
-    write(pa.Table.from_pylist([*doubled, *mixed[:3]]), tmp_path / "q.parquet")
     with pytest.raises(FileFormatError, match=rf"q.parquet, row {3 * STEPS + 3}: the id 'a' is in row 1 already, with"):
-        sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "out", target=1)
-    write(pa.Table.from_pylist(doubled), tmp_path / "q.parquet")
-    result = sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "out", target=1)
-    rows = read(tmp_path / "out")
+        explain(fitted[0], pa.Table.from_pylist([*doubled, *mixed[:3]]), tmp_path)
+    result, rows = explain(fitted[0], pa.Table.from_pylist(doubled), tmp_path)
     assert [row["id"] for row in rows] == ["a", "b", "c", "d"] and result.errors == 1
     e = fitted[0].explain(X[:3], 1, progress=False)
     assert all(np.array_equal(series(rows[i]), e.counterfactual[i]) for i in range(3))
@@ -177,16 +176,16 @@ def test_rows_of_a_series_must_stand_together(tmp_path: Path, fitted: tuple[Any,
 def test_every_series_has_an_id_of_its_own(form: Any, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     X, step = fitted[1], STEPS if form is long else 1
 
-    def explain(path: Path, ids: list[str | None]) -> None:
+    def explain_ids(path: Path, ids: list[str | None]) -> None:
         column = [[name for name in ids for _ in range(step)]]
         write(form(X[:4], ["0", "1", "2", "3"]).set_column(0, "id", column), path, rows=2)
         sp.explain_parquet(fitted[0], path, tmp_path / "out", target=1)
 
     for path in (tmp_path / "q.parquet", tmp_path / "q.arrow"):
         with pytest.raises(FileFormatError, match=rf"q.*, row {2 * step + 1}: the column 'id' is empty. Every series"):
-            explain(path, ["a", "b", None, "c"])
+            explain_ids(path, ["a", "b", None, "c"])
         with pytest.raises(FileFormatError, match=rf"q.*, row {3 * step + 1}: the id 'a' is in row 1 already"):
-            explain(path, ["a", "b", "c", "a"])
+            explain_ids(path, ["a", "b", "c", "a"])
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "date", "text", "zones", "numbers as text"])
@@ -267,7 +266,6 @@ def test_files_of_other_forms_are_refused(place: Path, tmp_path: Path, fitted: t
     import pyarrow as pa
 
     X, good = fitted[1], lists(fitted[1][:3], range(3))
-    file = tmp_path / "q.parquet"
     for table, error, message in (
         (good.drop_columns(["id"]), FileFormatError, "no column 'id' with the name of each series; there are: f0, f1"),
         (good.drop_columns(["f3"]), FeatureMismatchError, "no column 'f3', a feature that the explainer was fitted on"),
@@ -276,10 +274,9 @@ def test_files_of_other_forms_are_refused(place: Path, tmp_path: Path, fitted: t
         (good.slice(0, 0), DataError, "holds no series at all"),
         (lists(X[:3, :5], range(3)), DataError, r"none of the first 3 series .* can be explained: it has 5 steps"),
     ):
-        write(table, file)
         with pytest.raises(error, match=message):
-            sp.explain_parquet(fitted[0], file, tmp_path / "out", target=1)
-    file.write_text("text")
+            explain(fitted[0], table, tmp_path)
+    (file := tmp_path / "q.parquet").write_text("text")
     for path, error, message in (
         (file, FileFormatError, r"q\.parquet cannot be read"),
         (tmp_path / "none", DataNotFoundError, "no file or folder"),
@@ -291,12 +288,10 @@ def test_files_of_other_forms_are_refused(place: Path, tmp_path: Path, fitted: t
 
 def test_other_names_of_columns(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
     table = long(fitted[1][:2], ["x", "y"]).rename_columns(["patient", "when", *NAMES])
-    write(table, tmp_path / "q.parquet")
     names = {"id_column": "patient", "time_column": "when"}
-    assert sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "out", target=1, **names).answers == 2
-    names["time_column"] = "whn"
+    assert explain(fitted[0], table, tmp_path, **names)[0].answers == 2
     with pytest.raises(FileFormatError, match=r"no column 'whn', given as time; .*Did you mean 'when'"):
-        sp.explain_parquet(fitted[0], tmp_path / "q.parquet", tmp_path / "o", target=1, **names)
+        explain(fitted[0], table, tmp_path, **{**names, "time_column": "whn"})
 
 
 def test_series_of_unequal_length_and_several_answers(tmp_path: Path) -> None:
@@ -307,9 +302,7 @@ def test_series_of_unequal_length_and_several_answers(tmp_path: Path) -> None:
     model = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(data, np.arange(24) % 2, progress=False)
     explainer = sp.Nearest(model).fit(data, np.arange(24) % 2)
     table = pa.table({"id": range(24), **{f"f{k}": [one[:, k] for one in data] for k in (0, 1)}})
-    write(table, tmp_path / "q.parquet")
-    sp.explain_parquet(explainer, tmp_path / "q.parquet", tmp_path / "out", target=1, n=2)
-    rows = read(tmp_path / "out")
+    _, rows = explain(explainer, table, tmp_path, n=2)
     assert [(row["id"], row["answer"]) for row in rows] == [(i, k) for i in range(24) for k in (0, 1)]
     assert all(len(row["counterfactual"]["f0"]) == len(data[row["id"]]) for row in rows)
 
@@ -318,9 +311,7 @@ def test_numbers_instead_of_classes(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(30, 6, 4)).astype(np.float32)
     model = sp.wrap(lambda X: X[:, :, 0].mean(1), task="regression")
     explainer = sp.Nearest(model).fit(X, X[:, :, 0].mean(1))
-    write(lists(X[:5], range(5)), tmp_path / "q.parquet")
-    sp.explain_parquet(explainer, tmp_path / "q.parquet", tmp_path / "out", target=sp.AtLeast(0.2))
-    rows = read(tmp_path / "out")
+    _, rows = explain(explainer, lists(X[:5], range(5)), tmp_path, target=sp.AtLeast(0.2))
     assert all(row["prediction"][0] >= 0.2 for row in rows if row["valid"]) and any(row["valid"] for row in rows)
     assert "predicted" not in rows[0] and "at least 0.2" in rows[0]["target"]
 
@@ -362,19 +353,15 @@ def test_a_series_that_kills_its_worker_costs_its_shard(tmp_path: Path, monkeypa
     assert main(["fit", *options, "--model", f"{tmp_path / 'own.py'}:model"]) == 0
     bad = X.copy()
     bad[20, 0, 0] = 666
-    write(lists(bad, range(60)), tmp_path / "q.parquet")
     monkeypatch.setattr(driver, "TRIES", 1)  # else three workers die
     with pytest.raises(ConfigError, match=r"names Python code, .*own.py:model'.* name it: own_model='.*own.py:model'"):
-        sp.explain_parquet(tmp_path / "m", tmp_path / "q.parquet", tmp_path / "out", target=1, workers=2)
+        explain(tmp_path / "m", lists(bad, range(60)), tmp_path, workers=2)
     monkeypatch.chdir(tmp_path)  # workers are given the whole path
-    asked: dict[str, Any] = {"target": 1, "own_model": "own.py:model"}
-    result = sp.explain_parquet(tmp_path / "m", tmp_path / "q.parquet", tmp_path / "out", **asked, workers=2)
-    rows = read(tmp_path / "out")
+    result, rows = explain(tmp_path / "m", lists(bad, range(60)), tmp_path, own_model="own.py:model", workers=2)
     assert [row["id"] for row in rows] == list(range(60)) and (result.queries, result.errors) == (60, 16)
     lost = {row["id"]: row["error"] for row in rows if row["error"] is not None}
     assert list(lost) == list(range(16, 32)) and "exit code 9" in lost[16]
-    write(lists(X, range(60)), tmp_path / "q.parquet")
-    assert sp.explain_parquet(tmp_path / "m", tmp_path / "q.parquet", tmp_path / "out", **asked).errors == 0
+    assert explain(tmp_path / "m", lists(X, range(60)), tmp_path, own_model="own.py:model")[0].errors == 0
 
 
 def test_the_command(place: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
