@@ -127,7 +127,7 @@ READERS = (
 def test_every_command_says_what_to_type_and_takes_it(
     place: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sparcets.methods import fit_folder
+    from sparcets.methods import folder as folders
 
     output(capsys, *FIT, *PYTHON)
     output(capsys, "explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2", "--out", "run.npz")
@@ -142,8 +142,8 @@ def test_every_command_says_what_to_type_and_takes_it(
         seen.append(model)
         raise sp.SparcetsError("enough")
 
-    monkeypatch.setattr(fit_folder, "load_fit", loaded)
-    monkeypatch.setattr(fit_folder, "load_fitted_model", loaded)
+    monkeypatch.setattr(folders, "load_fit", loaded)
+    monkeypatch.setattr(folders, "load_fitted_model", loaded)
     monkeypatch.setattr("sparcets.server.app.serve", lambda *_, own_model, **__: loaded(model=own_model))
     assert user_error(capsys, *typed.split()[1:]) == "sparcets: enough\n"
     assert seen == [f"{place / 'my_model.py'}:load"]
