@@ -143,25 +143,13 @@ class BoundConstraints:
         }
         return [kind for kind, active in kinds.items() if active]
 
-    def enforce(
-        self,
-        query: FloatArray,
-        proposal: FloatArray,
-        lengths: IntArray | None = None,
-        *,
-        gaps: BoolArray | None = None,
-        complete: bool = True,
-    ) -> FloatArray:
-        """Move the proposal back towards the query until every constraint holds.
+    def enforce(self, series: Series, proposal: FloatArray, *, complete: bool = True) -> FloatArray:
+        """Move proposals back towards their queries until every constraint holds.
 
         Parameters
         ----------
-        query, proposal
-            Series (batch, time, features).
-        lengths
-            True lengths of padded series; padding is never changed.
-        gaps
-            Entries (batch, time, features) that are missing in the query, which are never changed, or None.
+        series, proposal
+            Queries, and series (batch, time, features); padding and what is missing in a query are never changed.
         complete
             Whether entries that the proposal left unchanged may change to keep a fixed sum.
 
@@ -170,28 +158,11 @@ class BoundConstraints:
         counterfactual
             (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
         """
-        inside = Series(query, lengths).inside  # (batch, time)
-        free = self.editable[None] & inside[..., None]  # (batch, time, features)
-        filled = query
-        if gaps is not None:
-            free, filled = free & ~gaps, Series(query, lengths).filled(otherwise=0.0).values
-            proposal = np.where(gaps, filled, proposal)
-        steps = self._step_limits(filled, inside, gaps) if np.isfinite(self.limit).any() else None
-        result = self._enforce(filled, proposal, lengths, free, steps, gaps=gaps, complete=complete)
-        return result if gaps is None else np.where(gaps, query, result)
-
-    def _enforce(
-        self,
-        query: FloatArray,
-        proposal: FloatArray,
-        lengths: IntArray | None,
-        free: BoolArray,
-        steps: FloatArray | None,
-        *,
-        gaps: BoolArray | None,
-        complete: bool,
-    ) -> FloatArray:
-        """Enforce the constraints on series whose ``gaps`` are filled; ``free`` are the entries that may change."""
+        free, gaps = self.editable & series.measured, series.gaps  # (batch, time, features)
+        whole = series.filled(otherwise=0.0)
+        query = whole.values
+        proposal = proposal if gaps is None else np.where(gaps, query, proposal)
+        steps = self._step_limits(whole, gaps) if np.isfinite(self.limit).any() else None
         result = self._settle(query, proposal, free, steps, complete)
         if self.max_features is not None:
             bound_together = self.groups + self.sums
@@ -199,14 +170,14 @@ class BoundConstraints:
             result = self._settle(query, result, free & kept[:, None], steps, complete=False)
         if self.project is not None:
             projected = result.copy()
-            for rows, part in Series(query, lengths).by_length():  # without padding
+            for rows, part in whole.by_length():  # without padding
                 own = (rows, slice(0, part.n_steps))
                 missing = None if gaps is None else gaps[own]
                 projected[own] = self._project(self.project, part.values, result[own], free[own], missing)
             allowed = self._settle(query, projected, free, steps, complete=False)
             kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
             result = np.where(kept[:, None, None], projected, query)
-        return result
+        return result if gaps is None else np.where(gaps, series.values, result)
 
     def _project(
         self, project: Project, query: FloatArray, result: FloatArray, free: BoolArray, gaps: BoolArray | None
@@ -316,10 +287,11 @@ class BoundConstraints:
             violating[:, :-1] |= too_large & changed[:, :-1]
         return np.asarray(violating)
 
-    def _step_limits(self, query: FloatArray, inside: BoolArray, gaps: BoolArray | None) -> FloatArray:
+    def _step_limits(self, series: Series, gaps: BoolArray | None) -> FloatArray:
         """Return the largest step into each entry (batch, time, features): the limit or the query's own, if larger."""
-        own = np.abs(np.diff(query.astype(np.float64), axis=1, prepend=query[:, :1].astype(np.float64)))
-        steps = np.where(inside[..., None], np.maximum(self.limit, own), np.inf)
+        query = series.values.astype(np.float64)
+        own = np.abs(np.diff(query, axis=1, prepend=query[:, :1]))
+        steps = np.where(series.inside[..., None], np.maximum(self.limit, own), np.inf)
         if gaps is not None:  # to and from an entry that is missing, no step is known
             steps[gaps] = np.inf
             steps[:, 1:][gaps[:, :-1]] = np.inf

@@ -330,7 +330,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
         series = job.series[rows]
         proposal = self._propose(series, target, job.info, conditional=job.target is None)
-        admitted = job.constraints.enforce(series.values, proposal, series.lengths, gaps=series.gaps)
+        admitted = job.constraints.enforce(series, proposal)
         moved = differs(admitted, series.values).any((0, 1))  # (features,)
         if not moved.any():
             dead = "the generator is dead: it changes nothing at all"

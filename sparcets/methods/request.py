@@ -336,17 +336,16 @@ class Request(_Batch, _Asked):
             Indices of the queries that the proposals belong to.
         """
         series = self.series if rows is None else self.series[rows]
-        query, lengths, gaps = series.values, series.lengths, series.gaps
         if self.at_most is None:
-            return self.constraints.enforce(query, proposal, lengths, gaps=gaps)
+            return self.constraints.enforce(series, proposal)
         at_most = self.at_most if rows is None else self.at_most[rows]
         before = replace(self.constraints, project=None)  # that one comes last
-        allowed = before.enforce(query, proposal, lengths, gaps=gaps)
-        cut = keep_largest(query, allowed, at_most=at_most, scale=self.info.scaler.scale)
-        cut = self.constraints.enforce(query, cut, lengths, gaps=gaps, complete=False)
+        allowed = before.enforce(series, proposal)
+        cut = keep_largest(series.values, allowed, at_most=at_most, scale=self.info.scaler.scale)
+        cut = self.constraints.enforce(series, cut, complete=False)
         if self.constraints.project is not None:  # which may have changed more entries
-            few = differs(cut, query).sum((1, 2)) <= at_most
-            cut = np.where(few[:, None, None], cut, query)
+            few = differs(cut, series.values).sum((1, 2)) <= at_most
+            cut = np.where(few[:, None, None], cut, series.values)
         return cut
 
 

@@ -15,6 +15,7 @@ from sparcets.core.constraints import Constraints
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.errors import ConstraintError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 
 # Six steps of three features with training values in 0..1, so changes below 1e-6 are negligible.
 TRAINING = np.zeros((3, 6, 3))
@@ -33,7 +34,7 @@ def enforce(proposal: Any, query: Any = ZERO, **given: Any) -> list[list[float]]
     """Return the features of the result for proposed ones: one for all, or a list of three, padded with zeros."""
     curves = proposal if isinstance(proposal[0], list) else [proposal] * 3
     proposed = np.array([curve + [0.0] * (6 - len(curve)) for curve in curves]).T[None]
-    return [curve.tolist() for curve in bind(**given).enforce(query, proposed)[0].T]
+    return [curve.tolist() for curve in bind(**given).enforce(Series(query), proposed)[0].T]
 
 
 NINE = np.full((1, 6, 3), 9.0)  # outside the ranges, and allowed to stay there
@@ -240,7 +241,7 @@ def test_features_of_zeros_and_ones_stay_such() -> None:
     assert bound.integer.tolist() == [False, True, False] and not bind(np.zeros((2, 6, 3))).integer.any()
     proposal = np.full((1, 6, 3), 0.7)
     proposal[0, 0], proposal[0, 1] = -3.0, 9.0
-    assert bound.enforce(ZERO, proposal)[0, :, 1].tolist() == [0, 1, 1, 1, 1, 1]
+    assert bound.enforce(Series(ZERO), proposal)[0, :, 1].tolist() == [0, 1, 1, 1, 1, 1]
 
 
 PROPOSED = [[2.0], [0.0], [0.0]]
@@ -267,7 +268,7 @@ def test_sums_and_numbers_of_features(proposal: list[list[float]], given: dict[s
 def test_a_sum_is_kept_by_members_that_changed_alone_if_asked_for() -> None:
     proposal = ZERO.copy()
     proposal[0, 0, 0] = 2.0
-    assert not bind(fixed_sum=[(0, 1)]).enforce(ZERO, proposal, complete=False).any(), "nothing more may change"
+    assert not bind(fixed_sum=[(0, 1)]).enforce(Series(ZERO), proposal, complete=False).any(), "nothing more may change"
 
 
 def test_whole_numbers_with_a_fixed_sum() -> None:
@@ -281,7 +282,7 @@ def test_the_features_that_change_most_are_kept() -> None:
     proposal = np.zeros((1, 6, 3))
     proposal[0, :, 0], proposal[0, 0, 1], proposal[0, 0, 2] = 1.0, 4.0, 0.07
     for most, kept in ((1, [2]), (2, [0, 2]), (3, [0, 1, 2])):
-        result = bind(training, max_features=most).enforce(ZERO, proposal)
+        result = bind(training, max_features=most).enforce(Series(ZERO), proposal)
         assert np.flatnonzero((result != 0).any(1)[0]).tolist() == kept
 
 
@@ -361,7 +362,7 @@ def test_contradictions_freeze_the_feature_and_its_group(first: dict[str, Any], 
     for one, other in (([1, 2], [2, 3]), ([2, 3], [1, 2])):
         grouped = both(first | {"groups": {"pair": one}}, second | {"groups": {"pair": other}})
         assert grouped.mutable.tolist() == [True, False, False, False]  # through the shared member of both groups
-        result = grouped.enforce(X, X + 0.5)
+        result = grouped.enforce(Series(X), X + 0.5)
         assert (result[..., 1:] == X[..., 1:]).all() and (result[..., 0] != X[..., 0]).all()
 
 

@@ -13,6 +13,7 @@ from sparcets.core.constraints import Constraints
 from sparcets.core.enforcement import BoundConstraints, keep_largest
 from sparcets.core.errors import ConstraintError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 
 FAST = settings(max_examples=250, deadline=None)
 
@@ -143,14 +144,14 @@ def assert_holds(query: Any, result: Any, lengths: Any, span: Any, constraints: 
 def test_every_constraint_holds_exactly(case: tuple[Any, ...]) -> None:
     query, proposal, lengths, span, constraints, bound = case
     before = query.copy(), proposal.copy()
-    result = bound.enforce(query, proposal, lengths)
+    result = bound.enforce(Series(query, lengths), proposal)
     assert np.array_equal(query, before[0]) and np.array_equal(proposal, before[1]), "inputs are left alone"
     assert result.dtype == query.dtype and np.isfinite(result).all()
     assert_holds(query, result, lengths, span, constraints)
-    assert bound.enforce(query, result, lengths).tobytes() == result.tobytes(), "a second time changes nothing"
+    assert bound.enforce(Series(query, lengths), result).tobytes() == result.tobytes(), "a second time changes nothing"
     for i in range(len(query)):
         one = slice(i, i + 1)
-        alone = bound.enforce(query[one], proposal[one], None if lengths is None else lengths[one])
+        alone = bound.enforce(Series(query, lengths)[one], proposal[one])
         assert alone.tobytes() == result[one].tobytes(), "series are independent"
 
 
@@ -158,7 +159,7 @@ def test_every_constraint_holds_exactly(case: tuple[Any, ...]) -> None:
 @given(cases(TOWARDS_QUERY))
 def test_result_lies_between_query_and_proposal(case: tuple[Any, ...]) -> None:
     query, proposal, lengths, _, _, bound = case
-    result = bound.enforce(query, proposal, lengths)
+    result = bound.enforce(Series(query, lengths), proposal)
     unchanged = result == query
     assert (unchanged | (proposal != query)).all(), "an entry was changed that the proposal left alone"
     assert result[unchanged].tobytes() == query[unchanged].tobytes(), "unchanged entries are the query's own bits"
@@ -172,7 +173,7 @@ def test_result_lies_between_query_and_proposal(case: tuple[Any, ...]) -> None:
 def test_without_constraints_large_changes_are_kept_exactly(case: tuple[Any, ...], size: float) -> None:
     query, _, _, span, _, _ = case
     proposal = (query + np.sign(query + 1e-9) * np.maximum(size * span, np.abs(query))).astype(query.dtype)
-    result = bind(query.shape[1], span).enforce(query, proposal)
+    result = bind(query.shape[1], span).enforce(Series(query), proposal)
     kept = (proposal == query) | ((span == 0) & (span > 0).any())  # a constant feature is left alone
     assert result.tobytes() == np.where(kept, query, proposal).tobytes()
 
@@ -188,7 +189,7 @@ def test_step_limit_is_optimal(seed: int, limit: float) -> None:
     path = np.r_[0, np.cumsum(own)]  # the largest change from step s to step t is |path[t] - path[s]|
     reach = proposal[0, :, 0] + np.abs(path[:, None] - path)
     best = np.maximum(query[0, :, 0], reach.min(1))
-    result = bind(8, [1.0], max_step={0: limit}).enforce(query, proposal)
+    result = bind(8, [1.0], max_step={0: limit}).enforce(Series(query), proposal)
     np.testing.assert_allclose(result[0, :, 0], best, atol=1.1e-6)  # changes below 1e-6 of the span are reset
 
 
@@ -199,27 +200,27 @@ def test_constant_shift_is_kept_under_any_step_limit(dtype: Any, limit: float) -
     rng = np.random.default_rng(0)
     query = rng.normal(0, 0.1, (4, 200, 2)).cumsum(1).astype(dtype)
     proposal = (query + dtype(0.7)).astype(dtype)
-    result = bind(200, [10.0, 10.0], max_step={0: limit, 1: limit}).enforce(query, proposal)
+    result = bind(200, [10.0, 10.0], max_step={0: limit, 1: limit}).enforce(Series(query), proposal)
     np.testing.assert_allclose(result, proposal, atol=200 * np.finfo(dtype).eps)
 
 
 def test_proposal_within_the_limit_after_rounding_is_unchanged() -> None:
     query, proposal = np.array([[[-2.0], [-1.0]]]), np.array([[[-1.0], [1e-17]]])
     assert proposal[0, 1, 0] - proposal[0, 0, 0] == 1.0  # in float64, though the sum -1 + 1 is 0
-    assert bind(2, [0.0], max_step={0: 1.0}).enforce(query, proposal).tobytes() == proposal.tobytes()
+    assert bind(2, [0.0], max_step={0: 1.0}).enforce(Series(query), proposal).tobytes() == proposal.tobytes()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 def test_non_finite_proposals_are_ignored(bad: float) -> None:
     query = np.zeros((1, 3, 1), dtype=np.float32)
     proposal = np.array([[[1.0], [bad], [2.0]]])
-    assert bind(3, [1.0]).enforce(query, proposal).ravel().tolist() == [1.0, 0.0, 2.0]
+    assert bind(3, [1.0]).enforce(Series(query), proposal).ravel().tolist() == [1.0, 0.0, 2.0]
 
 
 def test_negative_zero_is_not_a_change() -> None:
     query = np.array([[[0.0], [-0.0], [3.0]]])
     bound = bind(3, [0.0], ranges={0: (-0.0, 5)}, max_step={0: 5.0})
-    result = bound.enforce(query, np.array([[[-1.0], [-1.0], [9.0]]]))
+    result = bound.enforce(Series(query), np.array([[[-1.0], [-1.0], [9.0]]]))
     assert np.signbit(result).ravel().tolist() == [False, True, False] and result[0, 2, 0] == 5.0
 
 
@@ -227,11 +228,11 @@ def test_bounds_are_rounded_inwards_to_the_dtype() -> None:
     query = np.full((1, 1, 2), 0.5, dtype=np.float32)
     low, high = 0.7, 0.3  # 0.7 lies between two float32 numbers, and so does 0.3
     bound = bind(1, [1.0, 1.0], ranges={0: (low, 2.0), 1: (-2.0, high)})
-    result = bound.enforce(query, np.array([[[0.6, 0.4]]], dtype=np.float32)).astype(np.float64)
+    result = bound.enforce(Series(query), np.array([[[0.6, 0.4]]], dtype=np.float32)).astype(np.float64)
     assert low <= result[0, 0, 0] < low + 1e-7 and high - 1e-7 < result[0, 0, 1] <= high
     only = bind(1, [1.0], ranges={0: (0.1, 0.1)})  # no float32 number is 0.1
-    assert only.enforce(query[..., :1], query[..., :1] + 1).item() == 0.5
-    assert bind(1, [1.0], ranges={0: (1e39, 1e40)}).enforce(query[..., :1], query[..., :1] + 1).item() == 0.5
+    assert only.enforce(Series(query[..., :1]), query[..., :1] + 1).item() == 0.5
+    assert bind(1, [1.0], ranges={0: (1e39, 1e40)}).enforce(Series(query[..., :1]), query[..., :1] + 1).item() == 0.5
 
 
 @FAST
@@ -259,6 +260,6 @@ def test_two_sets_of_constraints_both_hold(case: tuple[Any, ...], seed: int, kin
         both = bound.combine(bind(T, span, **more))
     except ConstraintError:
         assume(False)
-    result = both.enforce(query, proposal, lengths)
+    result = both.enforce(Series(query, lengths), proposal)
     assert_holds(query, result, lengths, span, constraints)
     assert_holds(query, result, lengths, span, more)

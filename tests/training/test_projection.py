@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import sparcets as sp
 from sparcets.core.errors import ConstraintError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Series
 from sparcets.training.projection import Projection
 
 B, T, F = 3, 8, 5
@@ -67,7 +68,7 @@ def test_projection_agrees_with_enforcement(seed, kinds):
     # The group's features have no max_step here; with both, enforcement reverts again and again (next test).
     rng, query, proposal, info = world(seed)
     bound = bind(constraints_of(rng, kinds, query), info)
-    exact = bound.enforce(query, proposal)
+    exact = bound.enforce(Series(query), proposal)
     difference = np.abs(projected(bound, info, query, proposal) - exact) / info.scaler.scale
     assert difference.max() <= 1e-5
 
@@ -80,7 +81,7 @@ def test_with_groups_of_limited_features_enforcement_goes_back_further_and_never
     _, query, proposal, info = world(seed)
     words = sp.Constraints(max_step={0: 0.3}, groups={"pair": [0, 3]}, frozen=[(3, 5)], direction={3: "up"})
     bound = words.bind(info)
-    exact, soft = bound.enforce(query, proposal), projected(bound, info, query, proposal)
+    exact, soft = bound.enforce(Series(query), proposal), projected(bound, info, query, proposal)
     delta = soft - query
     assert ((delta[..., 0] != 0) == (delta[..., 3] != 0)).all()
     assert (delta[:, 3:5] == 0).all() and (delta[..., 3] >= 0).all()
