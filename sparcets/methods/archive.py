@@ -158,14 +158,6 @@ def _with_seed(explainer: BaseExplainer[Any], seed: int | None) -> BaseExplainer
     return other
 
 
-def identity_of_question(explainer: BaseExplainer[Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all that determines the answers besides the queries, as plain values; what is wrong with it raises."""
-    call = explainer._call(n_steps=explainer._fitted().n_steps, n_queries=1, **arguments)
-    index = call.target.of_queries(0, 1)
-    asked = "runner-up" if index is None else int(index[0])
-    return {**explainer._question(call), "target": asked, "classifier": explainer.classifier.digest()}
-
-
 def answer_queries(
     explainer: BaseExplainer[Any], queries: Queries, arguments: Mapping[str, Any]
 ) -> tuple[list[Explanation], dict[int, str]]:
@@ -327,7 +319,13 @@ def explain_parquet(
     info = explainer._fitted()
     if info.side is not None:
         raise CapabilityError("side inputs are not read from Parquet files. Pass the series to explain(X, side=…).")
-    identity = identity_of_question(explainer, arguments)
+    call = explainer._call(n_steps=info.n_steps, n_queries=1, **arguments)  # what is wrong with it raises
+    index = call.target.of_queries(0, 1)
+    identity = {
+        **explainer._question(call),
+        "target": "runner-up" if index is None else int(index[0]),
+        "classifier": explainer.classifier.digest(),
+    }
     within = Path(queries).resolve()
     if within.is_dir() and question.out.is_relative_to(within):
         raise ConfigError(
