@@ -49,7 +49,6 @@ def explainers() -> dict[str, Any]:
         "own": sp.Explainer(fcn, own),
         "own, bilstm": sp.Explainer(lstm, own),
         "own, black box": sp.Explainer(sp.wrap(lambda Z: fcn.predict_proba(Z), n_classes=3), own),
-        "own, search": sp.Explainer(fcn, own.override("proposals=search")),
         "own, the model alone": sp.Explainer(fcn, own.override("believed_by=model")),
         "SPARCE, every target": sp.Sparce(fcn, sp.SparceConfig().override("train.epochs=6", *small)),
         "SPARCE, paper": sp.Sparce(

@@ -128,7 +128,7 @@ def build(method: str, kind: str, seed: int) -> Case:
     if method == "Explainer":
         families = [("quantiles",), ("intervals",), ("convolutions", "quantiles")][seed % 3]
         by = "model" if seed % 4 == 3 else "families"
-        config: Any = replace(sp.ExplainerConfig.tiny(), proposals="search", families=families, believed_by=by)
+        config: Any = replace(sp.ExplainerConfig.tiny(), families=families, believed_by=by)
     else:
         config = getattr(sp, f"{method}Config").tiny()
     return Case(getattr(sp, method)(model, config).fit(X, labels, progress=False, **fit), X, queries, along)
@@ -489,7 +489,7 @@ def laws(scale: float, minutes: float) -> None:
             data.X, data.y, train=np.arange(120), test=np.arange(120, 160), feature_names=data.names
         )
         model.fit(set_, progress=False)
-        tiny = replace(sp.ExplainerConfig.tiny(), proposals="search", families=("quantiles", "intervals"), seed=seed)
+        tiny = replace(sp.ExplainerConfig.tiny(), families=("quantiles", "intervals"), seed=seed)
         explainer = sp.Explainer(model, tiny).fit(set_, progress=False)
         for call in range(10):
             if counts["answers"] >= wanted or time.perf_counter() - began > 60 * minutes:

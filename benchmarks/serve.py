@@ -31,7 +31,7 @@ TOLERANCE = 1e-6
 RETRY = 0.2  # seconds
 GIVE_UP = 120.0  # seconds after which a request that was sent again and again counts as lost
 FITS = {
-    "sparcets, one pass": ("-m", "sparcets", "--set", "believed_by=model", "--set", "proposals=generator"),
+    "sparce": ("-m", "sparce"),
     "nearest": ("-m", "nearest"),
 }
 QUESTION = {"counterfactual": False, "text": False}
@@ -40,7 +40,7 @@ QUESTION = {"counterfactual": False, "text": False}
 def prepare(folder: Path) -> dict[str, Path]:
     """Fit the explainers, to one classifier."""
     data = ("-d", "moving_box", "-o", "n_per_combination=90", "--device", "cpu")
-    found = {name: folder / name.split(",")[0] for name in FITS}
+    found = {name: folder / name for name in FITS}
     classifier = "fcn"
     for name, out in sorted(found.items()):  # nearest first, which is quick
         if not (out / "run.json").exists():

@@ -2,17 +2,14 @@
 
 from typing import Any
 
-from stored_rows import RESULTS, of_commits, percent, stored
+from stored_rows import of_commits, percent, stored
 
-from sparcets_paper.benchmark.speed import read_rows
 from sparcets_paper.table import Table
 
 
 def scale_tables() -> str:
     """Return what is measured of many series: costs, facts, what an archive takes; what is not stored is left out."""
     rows = {row["part"]: row for row in stored("scale.jsonl")}
-    gpu = {row["name"]: row["value"] for row in read_rows(RESULTS / "speed-cuda.jsonl")[1:]}
-    streamed = gpu["100,000 queries from a memory map to a folder: rate"]
     one, two, both = (rows.get(name) for name in ("one core", "two cores", "overhead"))
     rates = [("one core", one["rate"], 1)] if one else []
     for engine, name in (("local", "two processes"), ("ray", "two workers of Ray")) if both else ():
@@ -21,14 +18,12 @@ def scale_tables() -> str:
     shared = [row for part, row in rows.items() if part.startswith("gpu")]
     number = {1: "one process", 4: "four processes", 12: "twelve processes"}
     rates += [(f"one {row['device']}, {number[row['workers']]}", row["rate"], 0) for row in shared]
-    rates.append(("one H200, our own method's generator, from a memory map to a folder", streamed, 0))
-    rates.append(("the same, data on the GPU, nothing written", gpu["sparcets, data on the GPU"], 0))
     cells = [
         (what, f"{rate:,.0f}", f"{1e6 / rate:,.0f}", f"{1e6 / rate * cores / 3600:.2f}" if cores else "")
         for what, rate, cores in rates
     ]
     columns = ("on", "series per second", "seconds per million", "core-hours per million")
-    lines = [of_commits(columns, cells, list(rows.values()), "The last two are from `speed-cuda.jsonl`. "), ""]
+    lines = [of_commits(columns, cells, list(rows.values())), ""]
     lines += [f"- {fact}" for part, row in rows.items() if (fact := scale_fact(part, row))]
     if one:
         lines.append(

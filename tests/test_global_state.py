@@ -19,7 +19,7 @@ from tests.campaigns.material import quick
 
 X, Y = make_series(36, n_steps=10, seed=0)
 QUERIES = make_series(3, n_steps=10, seed=1)[0]
-FEW_FAMILIES = {"sparcets": {"families": ["neural", "intervals"], "believed_by": "families", "proposals": "generator"}}
+FEW_FAMILIES = {"sparcets": {"families": ["neural", "intervals"], "believed_by": "families"}}
 ARCHITECTURES = ("bilstm", "fcn", "transformer")
 
 

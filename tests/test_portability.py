@@ -16,7 +16,7 @@ def load_all():
     import sparcets
     found = []
     for one in pkgutil.walk_packages(sparcets.__path__, "sparcets."):
-        if one.name.endswith(("fused_mixer", "fused_lstm", "__main__")) and not has_triton:
+        if one.name.endswith(("fused_lstm", "__main__")) and not has_triton:
             continue
         importlib.import_module(one.name)
         found.append(one.name)

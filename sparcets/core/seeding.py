@@ -21,7 +21,7 @@ def spawn(seed: int, purpose: str) -> int:
 
     Child seeds of different purposes are independent, and adding a purpose does not change the others.
 
-    >>> spawn(0, "generator") == spawn(0, "generator"), spawn(0, "generator") == spawn(0, "critic")
+    >>> spawn(0, "generator") == spawn(0, "generator"), spawn(0, "generator") == spawn(0, "discriminator")
     (True, False)
     """
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):

@@ -94,17 +94,6 @@ class GeneratorConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GatedGeneratorConfig(Config):
-    """The generator of :class:`~sparcets.Explainer`: a backbone, gates, and residuals."""
-
-    limits: ClassVar[dict[str, str]] = dict.fromkeys(SIZES, ">= 1 or None")
-
-    backbone: Literal["mixer", "lstm", "gru", "tcn"] = "mixer"
-    hidden: int | None = None  # channels; None: by the size of the data
-    layers: int | None = None  # layers, or blocks of a mixer; None: by the size of the data
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DiscriminatorConfig(Config):
     """The paper's discriminator: a bidirectional backbone read at the last step (section 2)."""
 
@@ -113,16 +102,6 @@ class DiscriminatorConfig(Config):
     backbone: Literal["lstm", "gru", "tcn"] = "lstm"
     hidden: int = 32
     layers: int = 1
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CriticConfig(Config):
-    """The critic of :class:`~sparcets.Explainer`: dilated convolutions with spectral normalisation."""
-
-    limits: ClassVar[dict[str, str]] = SIZES
-
-    hidden: int = 64
-    layers: int = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -143,20 +122,6 @@ class TrainConfig(Config):
     patience: int = 0  # epochs without a better generator loss before it stops; 0: never, as in the paper
     check_every: int = 100  # steps between checks for divergence
     restarts: int = 1  # times that a failed training begins again from other weights; 0: it goes on, as in the paper
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AutoTrainConfig(Config):
-    """How :class:`~sparcets.Explainer` is trained; what is None is chosen by the size of the data."""
-
-    limits: ClassVar[dict[str, str]] = OPTIMISER | dict.fromkeys(("epochs", "batch_size"), ">= 1 or None")
-
-    epochs: int | None = None
-    batch_size: int | None = None
-    lr: float = 1.5e-3
-    beta1: float = 0.5  # of Adam; the usual choice for GANs
-    beta2: float = 0.999
-    check_every: int = 100  # steps between checks for divergence
 
 
 TERMS = ("adversarial", "classification", "similarity", "sparsity", "smoothness")  # of the generator's loss
@@ -252,68 +217,34 @@ class ExplainerConfig(MethodConfig):
         "noise": ">= 0",
         "edit_price": ">= 0",
         "change_price": ">= 0",
-        "ramp": "a share",
     }
 
-    neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every"}
-
-    generator: GatedGeneratorConfig = field(default_factory=GatedGeneratorConfig)
-    critic: CriticConfig = field(default_factory=CriticConfig)
-    train: AutoTrainConfig = field(default_factory=AutoTrainConfig)
-    # The number of changed entries is penalised rather than their size.
-    weights: LossWeights = field(
-        default_factory=lambda: LossWeights(
-            adversarial=2.5, classification=9.0, similarity=0.3, sparsity=8.0, smoothness=20.0
-        )
-    )
     families: tuple[str, ...] = FAMILIES  # kinds of models that an answer must convince too
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
-    proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator for many series, else a search
     edit_price: float = 0.03  # of each edit of an answer, and
     change_price: float = 1.0  # of a visible change of all entries: the search looks for the cheapest answer
     groups: tuple[tuple[str, ...], ...] = ()  # features that are edited together; others are grouped by the data
     store_courses: bool = True  # False: answers name the training series that an edit follows, without its values
     without_laws: tuple[str, ...] = ()  # names of laws of the data (ex.laws_) that answers need not keep
     noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
-    gate: Literal["none", "feature", "window"] = "window"  # gates: none, per feature, or per feature and window
-    min_sparsity_weight: float = 0.3  # smallest and
-    max_sparsity_weight: float = 10.0  # largest factor of the sparsity term that the generator is trained for
-    ramp: float = 0.33  # share of the training over which the sparsity term is phased in
 
     def problems(self) -> list[str]:
         """Say in words what is wrong with the values."""
-        checks = [
-            (
-                len(set(self.families)) == len(self.families) and set(self.families) <= set(FAMILIES),
-                f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}",
-            ),
-            (
-                0 < self.min_sparsity_weight <= self.max_sparsity_weight,
-                f"'min_sparsity_weight' must be > 0 and <= 'max_sparsity_weight', got {self.min_sparsity_weight}",
-            ),
-            (
-                any(v for k, v in self.weights.to_dict().items() if k != "adversarial"),
-                "'weights' must have another term than 'adversarial' > 0",
-            ),
-        ]
-        return Config.problems(self) + [message for fine, message in checks if not fine]
+        if len(set(self.families)) == len(self.families) and set(self.families) <= set(FAMILIES):
+            return Config.problems(self)
+        wrong = f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}"
+        return [*Config.problems(self), wrong]
 
     @classmethod
     def quick(cls) -> ExplainerConfig:
         """Return settings that take a third of the time: fewer kinds of models and training series."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
+        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600)
 
     @classmethod
     def tiny(cls) -> ExplainerConfig:
         """Return settings for tests: seconds on a CPU."""
-        return cls(
-            generator=GatedGeneratorConfig(hidden=8, layers=2),
-            critic=CriticConfig(hidden=16, layers=2),
-            train=AutoTrainConfig(epochs=4, batch_size=32, lr=5e-3, check_every=20),
-            families=("convolutions", "quantiles", "intervals"),
-            proposals="generator",
-        )
+        return cls(families=("convolutions", "quantiles", "intervals"), max_series=100)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

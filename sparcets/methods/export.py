@@ -1,7 +1,7 @@
 """Export of a fitted generator as an ONNX file: one forward pass in the data's own units.
 
-The file holds the generator between two scalings. Pruning, the constraints of a single call and the classifier's check
-are part of ``explain``, since they need the user's own model.
+The file holds the generator between two scalings. The constraints of a single call and the classifier's check are part
+of ``explain``, since they need the user's own model.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from sparcets.core.registry import require_extra
 from sparcets.io.files import atomic_path
 from sparcets.methods.adversarial import AdversarialExplainer
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.own.explainer import Explainer
-from sparcets.methods.own.operating_point import OperatingPoint, best_point
 
 OPSET = 17
 BATCHES = (1, 5)  # sizes of the batches that the written file is compared on
@@ -36,13 +34,12 @@ def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]
 
     The file takes ``series`` (batch, time, features) float32 in the data's own units, and ``target`` (batch,) int64,
     the target classes, unless the generator was fitted for one class alone. It gives ``counterfactual`` (batch, time,
-    features). Names of features and classes are in its metadata. Of an ``Explainer``, the file is the first pass only:
-    the search for queries whose generated answer is not believed is part of ``explain``.
+    features). Names of features and classes are in its metadata.
 
     Parameters
     ----------
     explainer
-        Fitted, with a generator: ``Explainer``, ``Sparce``, ``Gan`` or ``CounterGan``.
+        Fitted, with a generator: ``Sparce``, ``Gan`` or ``CounterGan``.
     path
         The file, usually ``*.onnx``; written whole or not at all.
 
@@ -83,48 +80,28 @@ class _Counterfactual(nn.Module):
     center: Tensor
     scale: Tensor
 
-    def __init__(
-        self, generator: nn.Module, info: SeriesInfo, *, point: OperatingPoint | None, conditional: bool
-    ) -> None:
+    def __init__(self, generator: nn.Module, info: SeriesInfo, *, conditional: bool) -> None:
         super().__init__()
-        self.generator, self.point, self.conditional = generator, point, conditional
+        self.generator, self.conditional = generator, conditional
         self.register_buffer("center", torch.tensor(info.scaler.center, dtype=torch.float32))
         self.register_buffer("scale", torch.tensor(info.scaler.scale, dtype=torch.float32))
 
     def forward(self, series: Tensor, target: Tensor | None = None) -> Tensor:
         x = (series - self.center) / self.scale
-        if self.point is None:
-            delta = self.generator(x, target)
-        else:
-            # Made from the series, so that the size of the batch stays dynamic.
-            log_weight = torch.zeros_like(series[:, 0, 0]) + self.point.log_sparsity_weight
-            delta = self.point.residual_scale * self.generator(x, target, log_weight)
+        delta = self.generator(x, target)
         return torch.where(delta == 0, series, series + delta * self.scale)
 
 
 def _module(explainer: BaseExplainer[Any]) -> _Counterfactual:
     info = explainer._fitted()
     if info.task == "regression":
-        raise CapabilityError("the model predicts numbers, for which every query is searched: there is no generator.")
-    if isinstance(explainer, Explainer):
-        generator = explainer._fitted_model().generator
-        if generator is None:
-            raise CapabilityError(
-                "this Explainer answers by a search, which is no network that could be exported. Fit it with "
-                "ExplainerConfig(proposals='generator'), and its generator, the first pass of explain, is exported."
-            )
-        if explainer._fitted_model().long is not None:
-            raise CapabilityError(
-                f"the generator of this Explainer sees averages of long series ({info.n_steps} steps), so it alone "
-                "makes no counterfactual. Export one that was fitted to shorter series."
-            )
-        made = _Counterfactual(generator, info, point=best_point(explainer.trade_off_), conditional=True)
-    elif isinstance(explainer, AdversarialExplainer):
+        raise CapabilityError("the model predicts numbers: there is no generator to export.")
+    if isinstance(explainer, AdversarialExplainer):
         conditional = explainer._target is None
-        made = _Counterfactual(explainer._fitted_generator(), info, point=None, conditional=conditional)
+        made = _Counterfactual(explainer._fitted_generator(), info, conditional=conditional)
     else:
         raise CapabilityError(
-            f"{type(explainer).__name__} has no generator to export. Fit Explainer, Sparce, Gan or CounterGan for that."
+            f"{type(explainer).__name__} has no generator to export. Fit Sparce, Gan or CounterGan for that."
         )
     device = next(made.generator.parameters()).device
     return made.to(device).eval()

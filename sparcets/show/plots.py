@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sparcets.methods.own.operating_point import OperatingPoint
-
 
 SHADE = 0.18  # opacity of marked segments
 MAX_LETTERS = 9.5  # of a title in bold, per inch of width
@@ -226,7 +224,7 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
 
 
 COLUMNS = 3  # panels of a history side by side
-NOT_EPOCHS = "trade_off_"  # prefix of values measured once, after the training
+NOT_EPOCHS = "held_out_"  # prefix of values measured once, after the fit
 SHARE_SUFFIXES = ("valid", "changed", "error", "accuracy")  # names of shares; all others are losses
 
 
@@ -268,59 +266,4 @@ def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:
             axes.set_ylabel("share (of 1)" if name.endswith(SHARE_SUFFIXES) else "loss (no unit)")
             axes.locator_params(axis="x", integer=True)
             axes.grid(**GRID)
-    return figure
-
-
-def plot_trade_off_curve(points: Sequence[OperatingPoint]) -> Figure:
-    """Draw validity and transfer against the share of changed entries; the default point is circled.
-
-    Parameters
-    ----------
-    points
-        ``explainer.trade_off_`` of a fitted :class:`~sparcets.Explainer`, measured on held-out training series. The
-        point with the highest score is the default; of equal ones, that with the fewest changes.
-
-    Returns
-    -------
-    figure
-        Two axes, for the classifier itself and for a held-out one; one line per scale, over the sparsity weights.
-
-    Examples
-    --------
-    >>> from sparcets.methods.own.operating_point import OperatingPoint
-    >>> few = OperatingPoint(log_sparsity_weight=1.0, residual_scale=1.0, valid=0.9, transfer=0.7, changed=0.1)
-    >>> many = OperatingPoint(log_sparsity_weight=0.0, residual_scale=1.0, valid=1.0, transfer=0.9, changed=0.3)
-    >>> len(plot_trade_off_curve([few, many]).axes)
-    2
-    """
-    if not points:
-        raise DataError("there is no trade-off to draw: it is empty. Pass trade_off_ of a fitted sp.Explainer.")
-    default = max(points, key=lambda point: (round(point.score, 6), -point.changed))
-    scales = sorted({point.residual_scale for point in points})
-    labels = {"valid": "valid (% of answers)", "transfer": "transfer to a held-out classifier (% of answers)"}
-    circle: dict[str, Any] = {"ms": 13, "mfc": "none", "mec": style.BLACK, "mew": 1.4, "ls": "", "label": "default"}
-    with style.new_figure(9, 4.0) as figure:
-        all_axes = figure.subplots(1, 2, sharex=True, sharey=True)
-        for axes, (name, label) in zip(all_axes, labels.items(), strict=True):
-            for k, scale in enumerate(scales):
-                on_line = sorted((p for p in points if p.residual_scale == scale), key=lambda p: p.changed)
-                look = style.ANSWERS[k % len(style.ANSWERS)]
-                axes.plot(
-                    [100 * p.changed for p in on_line],
-                    [100 * getattr(p, name) for p in on_line],
-                    color=look.colour,
-                    marker=look.marker,
-                    ls=look.line,
-                    lw=1.3,
-                    ms=5,
-                    label="as answered" if scale == 1 else f"changes × {scale:g}",
-                )
-            axes.plot(100 * default.changed, 100 * getattr(default, name), "o", **circle)
-            axes.set_xlabel("changed entries (% of those that may change)")
-            axes.set_ylabel(label)
-            axes.grid(**GRID)
-            axes.set_ylim(-4, 104)
-            axes.set_xlim(0, 105 * max(point.changed for point in points) or 1)
-            axes.tick_params(labelleft=True)
-        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

@@ -171,7 +171,7 @@ class Plan:
         targets
             Target classes, for all data sets or by data set.
         settings
-            Settings of the explainers: ``"train.epochs=5"`` for all, ``"sparcets:train.epochs=5"`` for one method.
+            Settings of the explainers: ``"train.epochs=5"`` for all, ``"sparce:train.epochs=5"`` for one method.
         **common
             Other fields of :class:`Cell`, the same in all cells.
         """
@@ -252,7 +252,7 @@ def check_plan(plan: Plan) -> None:
         try:
             from_preset(kind, cell.preset, cell.target if cell.preset == "paper" else None).override(*cell.settings)
         except ConfigError as error:
-            hint = " To set it for one method, put the name in front: sparcets:train.epochs=5."
+            hint = " To set it for one method, put the name in front: sparce:train.epochs=5."
             raise ConfigError(f"{cell.method}: {error}{hint if several and cell.settings else ''}") from error
 
 

@@ -20,8 +20,6 @@ import numpy as np
 from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError
 from sparcets.io.files import atomic_path, reason
-from sparcets.methods.own.gpu import generate
-from sparcets.methods.own.operating_point import best_point
 from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, memory_of_stream, plain_step, series
 
 if TYPE_CHECKING:
@@ -64,14 +62,13 @@ def short(value: float) -> str:
 
 def training(bench: Bench) -> Iterator[dict[str, Any]]:
     """Yield training steps per second by method and batch size; the reference is :func:`plain_step`, batch size 32."""
-    from sparcets.core.settings import CounterGanConfig, ExplainerConfig, GanConfig, SparceConfig
+    from sparcets.core.settings import CounterGanConfig, GanConfig, SparceConfig
 
     plain = plain_step(bench.X, bench.fit_classifier(bench.X, bench.y), 1, bench.device)
     reference = bench.rate(plain, bench.sizes.steps)
     unit = "steps/s"
     yield {"name": "the paper's step, plain", "batch": 32, "value": reference, "unit": unit}
     methods = (
-        ("sparcets", "sparcets", ExplainerConfig(proposals="generator")),
         ("sparce, paper", "sparce", SparceConfig.paper(target=1)),
         ("countergan, paper", "countergan", CounterGanConfig.paper(target=1)),
         ("gan, paper", "gan", GanConfig.paper(target=1)),
@@ -117,9 +114,6 @@ def _training_rate(bench: Bench, method: str, config: Any) -> float:
 
 
 Row = dict[str, Any]
-LARGE_CALL = 8192  # queries per call on a GPU
-LARGEST_CALL = 16 * LARGE_CALL
-QUERIES_PER_SIZE = 8  # the growth with queries is measured at these multiples of the sizes
 FASTEST_PEERS = ("cfts:ab_cf", "cfts:native_guide", "cfts:comte")  # those whose answers are all valid
 
 
@@ -204,8 +198,6 @@ def fitting(bench: Bench) -> Iterator[Row]:
 
     classifier = bench.classifier()
     config = ExplainerConfig().override(f"device={bench.device}", f"seed={bench.seed}")
-    if bench.sizes.epochs < SpeedSizes.epochs:  # --quick
-        config = config.override("train.epochs=1")
     with bench.timer() as seconds:
         Explainer(classifier, config).fit(bench.X, bench.y, progress=False)
         yield {"name": "sparcets", "value": seconds(), "unit": "s", "series": len(bench.X)}
@@ -229,7 +221,7 @@ def explaining(bench: Bench) -> Iterator[Row]:
     nearest = Nearest(bench.classifier(), NearestConfig(seed=bench.seed)).fit(bench.X, bench.y)
     ours = bench.explainer()
     for name, explainer in (("nearest", nearest), ("sparcets", ours)):
-        for batch in (*bench.sizes.explained, *([LARGE_CALL] if bench.device.type == "cuda" else [])):
+        for batch in bench.sizes.explained:
             queries = bench.queries(bench.sizes.singles if batch == 1 else max(bench.sizes.queries, 4 * batch))
             rate, valid = _explaining_rate(bench, explainer, queries, batch)
             for other, value in rates.items():
@@ -242,25 +234,6 @@ def explaining(bench: Bench) -> Iterator[Row]:
                     "ratio": rate / value,
                     "reference": other,
                 }
-    if bench.device.type == "cuda":
-        queries = bench.queries(LARGEST_CALL)
-        rate, valid = _explaining_rate(bench, ours, queries, len(queries))
-        common = {"unit": unit, "reference": "ics"}
-        ratio = rate / rates["ics"]
-        yield {"name": "sparcets", "batch": len(queries), "value": rate, "valid": valid, "ratio": ratio} | common
-        rate = device_rate(bench, ours, LARGE_CALL)
-        ratio = rate / rates["ics"]
-        yield {"name": "sparcets, data on the GPU", "batch": LARGE_CALL, "value": rate, "ratio": ratio} | common
-
-
-def device_rate(bench: Bench, explainer: Any, n: int) -> float:
-    """Return the checked answers per second for ``n`` queries on the device, without copies to and from it."""
-    import torch
-
-    model, point = explainer._model, best_point(explainer.trade_off_)
-    raw = torch.as_tensor(bench.queries(n), device=bench.device)
-    target, tolerance = torch.ones(n, dtype=torch.int64, device=bench.device), torch.zeros(raw.shape[2]).to(raw)
-    return n * bench.rate(lambda: generate(model, raw, target, tolerance, point), 8)
 
 
 def _explaining_rate(
@@ -318,7 +291,7 @@ def scaling(bench: Bench) -> Iterator[Row]:
     sizes = bench.sizes
     n = sizes.decades[-1] // 4
     # Training on the longest series takes most of the time, and a shorter training suffices.
-    shorter = replace(sizes, classifier_steps=min(80, sizes.classifier_steps), epochs=min(3, sizes.epochs))
+    shorter = replace(sizes, classifier_steps=min(80, sizes.classifier_steps))
     short = bench.with_sizes(shorter)
 
     def seconds(explainer: Any, queries: FloatArray) -> float:
@@ -334,13 +307,12 @@ def scaling(bench: Bench) -> Iterator[Row]:
 
     explainer = bench.explainer()
     measures: dict[str, Callable[[int], float]] = {
-        "queries": lambda size: seconds(explainer, bench.queries(QUERIES_PER_SIZE * size)),
+        "queries": lambda size: seconds(explainer, bench.queries(size)),
         "features": lambda size: of_shape(20, size),
         "steps": lambda size: of_shape(size, 20),
     }
     for name, measure in measures.items():
-        factor = QUERIES_PER_SIZE if name == "queries" else 1
-        measured = {factor * size: measure(size) for size in sizes.decades}
+        measured = {size: measure(size) for size in sizes.decades}
         yield {"name": name, "value": growth_exponent(measured), "unit": "exponent", "seconds": measured}
 
 

@@ -80,7 +80,7 @@ def classifier() -> sp.TorchClassifier:
 def explainer(method: str) -> BaseExplainer[Any]:
     kind = EXPLAINERS.load(method)
     small = {
-        "sparcets": ("families=('quantiles',)", "proposals=search", "device=cpu"),
+        "sparcets": ("families=('quantiles',)", "device=cpu"),
         "nearest": (),
         "ics": ("device=cpu",),
     }.get(method, ("train.epochs=1", "generator.hidden=2", "discriminator.hidden=2", "device=cpu"))

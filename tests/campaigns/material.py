@@ -19,10 +19,9 @@ MODELS = ("module", "channels first", "sigmoid", "classifier", "function")
 # Settings for fits in a moment: what is promised holds for any settings, and for bad answers too.
 QUICK: dict[str, list[dict[str, Any]]] = {
     "sparcets": [
-        {"proposals": "search", "believed_by": "model"},
-        {"proposals": "search", "families": ["intervals"]},
-        {"proposals": "generator", "believed_by": "model"},
-        {"proposals": "generator", "families": ["quantiles", "convolutions"]},
+        {"believed_by": "model"},
+        {"families": ["intervals"]},
+        {"families": ["quantiles", "convolutions"]},
     ],
     "ics": [{"steps": 5, "max_lambdas": 3}],
     "nearest": [{"candidates": 10}],

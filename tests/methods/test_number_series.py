@@ -154,6 +154,6 @@ def test_a_fit_that_was_cut_off_is_resumed_and_a_finished_one_not_repeated(tmp_p
     one, *others = (fitted.explain(X[:4], target=goal, progress=False) for fitted in (whole, resumed, again))
     for other in others:
         np.testing.assert_array_equal(one.counterfactual, other.counterfactual)
-    assert again.trade_off_ == resumed.trade_off_ == whole.trade_off_
+    assert again.history_ == resumed.history_ == whole.history_
     with pytest.raises(AssertionError, match="cut off"):  # of other numbers it is another fit
         fit(numbers + 1, checkpoint=tmp_path)

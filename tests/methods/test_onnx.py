@@ -46,6 +46,7 @@ def build(method, *settings, target=None):
 
 METHODS = {
     "sparce": lambda: build("Sparce"),
+    "sparce with a TCN": lambda: build("Sparce", "generator.backbone=tcn"),
     "sparce of the paper": lambda: build("Sparce", "generator.hidden=8", target=TARGET),
     "gan": lambda: build("Gan", "generator.backbone=gru"),
     "countergan": lambda: build("CounterGan"),
@@ -83,7 +84,7 @@ def test_names_travel_along_and_the_old_file_stays_if_the_comparison_fails(tmp_p
 
 
 def test_what_cannot_be_exported_says_why(tmp_path, monkeypatch):
-    for other in (sp.Nearest,):  # and sp.Explainer
+    for other in (sp.Nearest, sp.Explainer):
         with pytest.raises(CapabilityError, match=f"{other.__name__} has no generator to export"):
             export_generator(other(classifier(), other.config_class.tiny()).fit(X, Y), tmp_path / "g.onnx")
     with pytest.raises(NotFittedError):

@@ -122,7 +122,7 @@ def test_urgent_work_comes_first_and_interrupts() -> None:
 def fitted(template: Path) -> tuple[sp.Explainer, Any]:
     ds = sp.load_dataset(template / "datasets" / "own" / "own.npz", seed=0)
     clf = sp.load_classifier(template / "classifiers" / "fcn")
-    ex = sp.Explainer(clf, sp.ExplainerConfig.tiny().override("proposals=search")).fit(ds)
+    ex = sp.Explainer(clf, sp.ExplainerConfig.tiny()).fit(ds)
     return ex, ds.X_test[clf.predict(ds.X_test) == 0][:1]
 
 

@@ -6,7 +6,6 @@ import torch
 
 import sparcets as sp
 from sparcets.methods import adversarial as gan_training
-from sparcets.methods.own import explainer
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.cuda import CapturedStep, run_on_streams
@@ -39,13 +38,12 @@ def test_on_a_cpu_the_step_is_passed_through() -> None:
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("method", ["Explainer", "Sparce", "Gan", "CounterGan"])
+@pytest.mark.parametrize("method", ["Sparce", "Gan", "CounterGan"])
 @pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
 def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = make_series(120)
     classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=5, device="cuda")).fit(X, y)
     # Eight steps: rounding errors grow from step to step in any such training.
-    monkeypatch.setattr(explainer, "MIN_BATCHES", 8)
     config = getattr(sp, f"{method}Config").tiny().override("train.epochs=1", f"generator.backbone={backbone}")
     config = config.override("device=cuda", "train.batch_size=15", "train.lr=1e-3")
     captured: list[CapturedStep] = []
@@ -73,13 +71,12 @@ CONSTRAINTS = {
 
 @pytest.mark.gpu
 @needs_gpu
-@pytest.mark.parametrize("method", ["Explainer", "Sparce"])
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_a_training_under_constraints_is_captured_too(name: str, method: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_training_under_constraints_is_captured_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
     X, y = make_series(120)
     classifier = sp.wrap(MeanModule().cuda(), n_classes=3)
-    config = getattr(sp, f"{method}Config").tiny().override("train.epochs=4", "device=cuda")
-    fitted = getattr(sp, method)(classifier, config).fit(X, y, constraints=CONSTRAINTS[name])
+    config = sp.SparceConfig.tiny().override("train.epochs=4", "device=cuda")
+    fitted = sp.Sparce(classifier, config).fit(X, y, constraints=CONSTRAINTS[name])
     assert "without a CUDA graph" not in caplog.text
     assert len(fitted.history_["valid"]) == 4
 

@@ -100,6 +100,6 @@ def test_what_needs_double_precision_runs_on_the_cpu_instead_and_says_so(monkeyp
     assert with_double_precision("mps", "sp.Explainer") == "cpu"
     assert "sp.Explainer needs double precision, which GPUs of Apple do not have; it runs on the CPU" in caplog.text
     X, y = make_series(30, n_steps=6)
-    settings = ("proposals=search", "believed_by=model", "device=mps")
+    settings = ("believed_by=model", "device=mps")
     ex = sp.Explainer(sp.wrap(MeanModule()), sp.ExplainerConfig.tiny().override(*settings)).fit(X, y)
     assert ex.explain(X[:1], target=1).valid.all() and ex._fitted_model().device == CPU

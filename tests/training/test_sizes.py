@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.core.settings import AutoTrainConfig, TrainConfig
+from sparcets.core.settings import TrainConfig
 
 METHODS = ("Explainer", "Sparce", "Gan", "CounterGan", "Ics", "Nearest")
 SHAPES = [(1, 4), (5, 4), (1, 1), (2, 1), (30, 1), (6, 500)]  # steps, features
@@ -41,7 +41,7 @@ def build(method: str, model: Any) -> Any:
     """Return a method with settings that take a second."""
     config = getattr(sp, f"{method}Config").tiny()
     if method == "Explainer":
-        config = replace(config, families=("intervals",), train=AutoTrainConfig(epochs=1, batch_size=8))
+        config = replace(config, families=("intervals",))
     elif hasattr(config, "train"):
         config = replace(config, train=TrainConfig(epochs=EPOCHS, batch_size=32, lr=1e-2))
     return getattr(sp, method)(model, config)

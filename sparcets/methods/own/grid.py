@@ -336,10 +336,9 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
         config=SURROGATE_CONFIG,
         steps=SURROGATE_STEPS,
     )
-    inner = type(explainer)(view(user, lifting, surrogate), config, domain_losses=explainer.domain_losses)
+    inner = type(explainer)(view(user, lifting, surrogate), config)
     inner._fit(averages)
-    explainer.history_, explainer.trade_off_ = inner.history_, inner.trade_off_
-    explainer.silent_features_ = inner.silent_features_
+    explainer.history_ = inner.history_
     if inner._number_model is not None:
         whole = real_series(job, user, seed)
         explainer._number_model = replace(

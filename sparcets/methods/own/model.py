@@ -32,13 +32,12 @@ from sparcets.methods.own.ensemble import (
 )
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import FamilyWithin, by_length
-from sparcets.methods.own.generator import GatedGenerator
 from sparcets.methods.own.prototypes import MAX_ENTRIES, NEAREST, PER_CLASS, Prototypes
 from sparcets.methods.own.space import EditSpace
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Regressor
 from sparcets.models.views import WITHIN, Goal, Within
-from sparcets.training.device import resolve_device, single_precision, threads_for, with_double_precision
+from sparcets.training.device import resolve_device, threads_for, with_double_precision
 
 if TYPE_CHECKING:
     from sparcets.methods.own.grid import LongSeries
@@ -48,7 +47,7 @@ CPU_BATCH = 32  # series per pass on a CPU: the states of more do not fit into i
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """Ensemble, prototypes and, for much data, a generator; all series here are standardised unless stated otherwise.
+    """Ensemble and prototypes; all series here are standardised unless stated otherwise.
 
     Attributes
     ----------
@@ -58,16 +57,10 @@ class FittedModel:
         Real series of each class.
     reference
         Real series that answers are compared with.
-    generator
-        The averaged generator, or None where the search alone answers.
     space
         What edits act on.
     prices
         Of each edit, and of visible changes of all entries.
-    log_sparsity_weights
-        Logarithms of the sparsity weights that are tried, from the smallest to the largest.
-    residual_scales
-        Factors of the residuals that are tried: residuals stop near the decision boundary, larger ones transfer better.
     long
         How answers are carried to whole series, where all of the above belongs to averages of neighbouring steps.
     """
@@ -77,14 +70,11 @@ class FittedModel:
     reference: PlausibilityReference
     space: EditSpace
     prices: tuple[float, float]
-    generator: GatedGenerator | None = None
-    log_sparsity_weights: tuple[float, ...] = (0.0,)
-    residual_scales: tuple[float, ...] = (1.0,)
     long: LongSeries | None = None
 
     @property
     def device(self) -> torch.device:
-        """Device of ensemble and generator."""
+        """Device of the ensemble."""
         return self.ensemble.device
 
     @property
@@ -125,47 +115,6 @@ class FittedModel:
             parts.append(ensemble.believe(ensemble.standardise(part.values), wanted))
             order.append(rows)
         return Belief.join(parts).select(torch.as_tensor(np.argsort(np.concatenate(order)), device=self.device))
-
-    @torch.no_grad()
-    def propose(self, x: Tensor, target: Tensor, log_weight: float) -> Tensor:
-        """Return the generator's residuals (batch, time, features)."""
-        if self.generator is None:
-            raise ValueError("this model has no generator: its answers are searched")
-        if len(x) == 1 and x.is_cuda:  # a single series differs in the last bits; two are computed like many
-            return self.propose(x.expand(2, -1, -1), target.expand(2), log_weight)[:1]
-        if x.device.type == "cpu" and len(x) > CPU_BATCH:
-            parts = [slice(start, start + CPU_BATCH) for start in range(0, len(x), CPU_BATCH)]
-            return torch.cat([self.propose(x[p], target[p], log_weight) for p in parts])
-        weights = x.new_full((len(x),), log_weight)
-        residual: Tensor = self.generator(x, target, weights)
-        return residual
-
-    def propose_each(self, x: Tensor, target: Tensor, log_weight: float) -> Tensor:
-        """Return what :meth:`propose` returns, on a CPU from one pass for each query.
-
-        In a pass over several series, the last bits depend on how many they are and on their order, and whether a gate
-        is exactly shut, or a change negligible, depends on the last bits. So no query depends on the others.
-        """
-        if x.device.type != "cpu":
-            return self.propose(x, target, log_weight)
-        parts = [self.propose(x[i : i + 1], target[i : i + 1], log_weight) for i in range(len(x))]
-        return torch.cat(parts) if parts else torch.zeros_like(x)
-
-
-@single_precision()
-def build_generator(
-    config: ExplainerConfig, info: SeriesInfo, mutable: list[int], *, hidden: int, layers: int
-) -> GatedGenerator:
-    """Return an untrained generator for data like these."""
-    return GatedGenerator(
-        n_features=info.n_features,
-        mutable=mutable,
-        n_targets=info.n_classes,
-        backbone=config.generator.backbone,
-        hidden=hidden,
-        layers=layers,
-        gate=config.gate,
-    )
 
 
 MIN_SPREAD = 0.1  # smallest spread of the explained model, in standard deviations of the labels

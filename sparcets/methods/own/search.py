@@ -21,7 +21,6 @@ from sparcets.core.evidence import compare_shape
 from sparcets.core.info import SeriesInfo
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
-from sparcets.methods.own.generator import drop_negligible
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.own.windows import Course, Move, State, Windows
@@ -178,20 +177,6 @@ class QuerySearch:
             courses.append(Course(kind, amount, KINDS[kind](self.own, whole), unit=unit))
         return courses
 
-    def proposed(self) -> list[Course]:
-        """Return what the generator makes of the query, with few changes and with many; nothing without a generator."""
-        model, weights = self.model, self.model.log_sparsity_weights
-        if model.generator is None:
-            return []
-        x = self.ensemble.filled(self.ensemble.standardise(self.query[None]))
-        target = torch.full((1,), self.target, device=x.device)
-        courses = []
-        for weight in sorted({weights[0], weights[len(weights) // 2], weights[-1]}):
-            residual = drop_negligible(model.propose_each(x, target, weight))[0].double().cpu().numpy()
-            made = self.query.astype(np.float64) + residual * self.request.info.scaler.scale
-            courses.append(Course("follow", 1.0, self.space.coordinates.of(np.where(self.allowed, made, self.query))))
-        return courses
-
     def _direction(self) -> FloatArray:
         """Return the gradient of how convinced the ensemble is, summed over time (features,)."""
         ensemble = self.ensemble
@@ -264,7 +249,7 @@ class QuerySearch:
         if not self.groups:
             return [self._nothing()]
         whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
-        offered = self._from(whole, self._working(whole, [*self.proposed(), *self.made_of_query()]))
+        offered = self._from(whole, self._working(whole, self.made_of_query()))
         first = 0
         for size in DONORS:
             courses = self.donors[first : first + size]
@@ -536,7 +521,7 @@ def edit_words(kind: str, amount: float, group: str, start: int, end: int, info:
     when = f"steps {start} to {end}" if rate is None else f"{start / rate:.3g} to {end / rate:.3g} s"
     if kind == "follow":
         part = "" if amount == 1 else f", {amount:.3g} of the way"
-        how = f"as in training series {row}{part}" if row is not None else f"as the generator proposes{part}"
+        how = f"as in training series {row}{part}"
     elif kind == "level":
         how = f"moved by {amount:.3g} standard deviations"
     elif kind == "size":

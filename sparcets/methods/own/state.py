@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -26,8 +26,7 @@ from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.grid import LongSeries
-from sparcets.methods.own.model import FittedModel, NumberModel, build_generator
-from sparcets.methods.own.operating_point import RESIDUAL_SCALES, OperatingPoint, log_weight_grid
+from sparcets.methods.own.model import FittedModel, NumberModel
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.space import EditSpace
 from sparcets.methods.request import FitJob
@@ -36,10 +35,8 @@ from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.training.checkpoint import agree
 from sparcets.training.device import resolve_device, with_double_precision
 from sparcets.training.loop import history_from_plain, history_to_plain
-from sparcets.training.networks import check_sizes
 
 Arrays = dict[str, np.ndarray[Any, Any]]
-Stored = tuple[FittedModel | NumberModel, tuple[OperatingPoint, ...], tuple[str, ...]]
 T = TypeVar("T")
 HEADER = "header"
 
@@ -89,9 +86,7 @@ def record_from_arrays(kind: type[T], arrays: Mapping[str, Any]) -> T:
     return kind(**values)
 
 
-def model_to_arrays(
-    model: FittedModel | NumberModel, explained: Model, points: Sequence[OperatingPoint], silent: Sequence[str]
-) -> Arrays:
+def model_to_arrays(model: FittedModel | NumberModel, explained: Model) -> Arrays:
     """Return all that makes a fitted model except the user's own one, ``explained``."""
     members, own = model.members, model.members.explained
     surrogate = [own] if own is not explained and isinstance(own, (TorchClassifier, TorchRegressor)) else []
@@ -103,8 +98,6 @@ def model_to_arrays(
         "families": [family.family for family in families],
         # How many of each are the surrogate's, members, and the selector's.
         "counts": [len(surrogate), len(members.networks), len(members.families)],
-        "points": [[p.log_sparsity_weight, p.residual_scale, p.valid, p.transfer, p.changed] for p in points],
-        "silent": list(silent),
         "space": model.space.to_dict(),
     }
     arrays = with_prefix("prototypes", record_to_arrays(model.prototypes))
@@ -119,12 +112,8 @@ def model_to_arrays(
         header["double"] = model.double
         arrays |= {name: value for name in NUMBERS if (value := getattr(model, name)) is not None}
     else:
-        ensemble, generator = model.ensemble, model.generator
-        header |= {"double": ensemble.double, "explained_accuracy": ensemble.explained_accuracy, "generator": None}
-        arrays["levels"] = ensemble.levels.cpu().numpy()
-        if generator is not None:
-            header["generator"] = [generator.hidden, generator.layers]
-            arrays |= with_prefix("generator", generator.state_dict())
+        header |= {"double": model.ensemble.double, "explained_accuracy": model.ensemble.explained_accuracy}
+        arrays["levels"] = model.ensemble.levels.cpu().numpy()
     return {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy(), **arrays}
 
 
@@ -133,8 +122,8 @@ NUMBERS = ("spread", "examples", "example_labels", "prototype_numbers", "referen
 
 def model_from_arrays(
     arrays: Mapping[str, np.ndarray[Any, Any]], explained: Model, info: SeriesInfo, config: ExplainerConfig
-) -> Stored:
-    """Return model, trade-off and silent features from the output of :func:`model_to_arrays`."""
+) -> FittedModel | NumberModel:
+    """Return a fitted model from the output of :func:`model_to_arrays`."""
     header = json.loads(arrays[HEADER].tobytes().decode())
     config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     device = resolve_device(config.device)
@@ -150,9 +139,8 @@ def model_from_arrays(
     }
     double = bool(header["double"])
     common |= {name: np.array(arrays[name]) for name in NUMBERS if name in arrays}
-    model: FittedModel | NumberModel
     if info.task == "regression":
-        model = NumberModel(
+        return NumberModel(
             **common,
             members=members,
             info=info if long is None else long.info(info),
@@ -160,35 +148,18 @@ def model_from_arrays(
             double=double,
             gaps=explained.takes_gaps,
         )
-    else:
-        ensemble = Ensemble(
-            explained=members.explained,
-            networks=members.networks,
-            families=members.families,
-            levels=torch.tensor(arrays["levels"], device=device),
-            explained_accuracy=float(header["explained_accuracy"]),
-            selector=Selector(members.judge_networks, members.judges, gaps=explained.takes_gaps),
-            scaler=info.scaler if long is None else long.scaler,
-            device=device,
-            double=double,
-        )
-        generator = None
-        if header["generator"] is not None:
-            weights = {name: torch.tensor(array) for name, array in part_of(arrays, "generator").items()}
-            hidden, layers = (int(size) for size in header["generator"])
-            check_sizes(hidden, layers, [weight.shape for weight in weights.values()])
-            mutable = weights["mutable"].nonzero()[:, 0].tolist()
-            generator = build_generator(config, info, mutable, hidden=hidden, layers=layers)
-            generator.load_state_dict(weights)
-            generator = generator.to(device).eval().requires_grad_(False)
-        model = FittedModel(
-            **common,
-            ensemble=ensemble,
-            generator=generator,
-            log_sparsity_weights=log_weight_grid(config.min_sparsity_weight, config.max_sparsity_weight),
-            residual_scales=RESIDUAL_SCALES,
-        )
-    return model, tuple(OperatingPoint(*point) for point in header["points"]), tuple(header["silent"])
+    ensemble = Ensemble(
+        explained=members.explained,
+        networks=members.networks,
+        families=members.families,
+        levels=torch.tensor(arrays["levels"], device=device),
+        explained_accuracy=float(header["explained_accuracy"]),
+        selector=Selector(members.judge_networks, members.judges, gaps=explained.takes_gaps),
+        scaler=info.scaler if long is None else long.scaler,
+        device=device,
+        double=double,
+    )
+    return FittedModel(**common, ensemble=ensemble)
 
 
 def _members(

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import sparcets as sp
 from sparcets.core.coordinates import Coordinates
@@ -14,26 +13,6 @@ from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Classifier
-
-
-class StubGenerator(nn.Module):
-    """Changes one of four features, that of the target class or a fixed one, by ``size`` times the sparsity weight.
-
-    ``calls`` holds the number of queries and the logarithm of the sparsity weight of each call.
-    """
-
-    def __init__(self, *, size=1.0, feature=None, uses_weight=True, last_feature=0.0):
-        super().__init__()
-        self.size, self.feature, self.uses_weight, self.last_feature = size, feature, uses_weight, last_feature
-        self.calls = []
-
-    def forward(self, x, target, log_weight):
-        self.calls.append((len(x), float(log_weight[0])))
-        feature = target if self.feature is None else torch.full_like(target, self.feature)
-        size = self.size * (log_weight.exp() if self.uses_weight else torch.ones_like(log_weight))
-        delta = (nn.functional.one_hot(feature, 4) * size[:, None])[:, None].expand_as(x).clone()
-        delta[..., 3] += self.last_feature
-        return delta
 
 
 def groups_of_one(info):
@@ -67,32 +46,17 @@ def build_ensemble():
 
 @pytest.fixture(scope="session")
 def build_model(build_ensemble):
-    """Return a function that builds a fitted model around a stub generator, or none."""
+    """Return a function that builds a fitted model."""
 
-    def build(
-        info,
-        members,
-        prototypes,
-        *,
-        judges=(),
-        log_weights=(0.0,),
-        scales=(1.0,),
-        generator=None,
-        generates=True,
-        level=0.8,
-        **stub,
-    ):
+    def build(info, members, prototypes, *, judges=(), level=0.8):
         return FittedModel(
             ensemble=build_ensemble(info, members, judges, level=level),
             prototypes=prototypes,
             reference=None,
-            generator=(generator or StubGenerator(**stub)) if generates else None,
             space=EditSpace(
                 Coordinates(tolerance=np.zeros(info.n_features)), groups_of_one(info), (), info.scaler.scale
             ),
             prices=(0.03, 1.0),
-            log_sparsity_weights=tuple(log_weights),
-            residual_scales=tuple(scales),
         )
 
     return build

@@ -8,9 +8,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import CapabilityError
 from sparcets.core.series import Series
-from sparcets.methods.export import _module
 from sparcets.methods.own import explainer, grid
 from sparcets.methods.own import grid as long_fit
 from sparcets.methods.own.grid import GridView, Lifting
@@ -18,7 +16,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
 N_STEPS = 62
-SETTINGS = sp.ExplainerConfig(families=("intervals",), proposals="search")
+SETTINGS = sp.ExplainerConfig(families=("intervals",))
 X, Y = make_series(48, n_steps=N_STEPS)
 QUERIES = make_series(6, n_steps=N_STEPS, seed=1)[0]
 TARGET = 1
@@ -142,12 +140,6 @@ def test_the_view_takes_details_of_the_nearest_series(small: None) -> None:
     view = GridView(sp.wrap(Whole(), n_classes=3), lifting)
     np.testing.assert_array_equal(lifting.lift(lifting.averages.values[[5, 3]]), X[[5, 3]])
     np.testing.assert_array_equal(view.predict(lifting.averages.values), view.model.predict(X))
-
-
-def test_a_generator_of_averages_is_not_exported(fitted: sp.Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(fitted._fitted_model()), "generator", property(lambda model: object()), raising=False)
-    with pytest.raises(CapabilityError, match=r"sees averages of long series \(62 steps\), so it alone"):
-        _module(fitted)
 
 
 def test_three_thousand_steps(monkeypatch: pytest.MonkeyPatch) -> None:

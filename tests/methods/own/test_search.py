@@ -19,7 +19,7 @@ from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
 X, Y = make_series(90)
 QUERIES, LABELS = make_series(12, seed=1)
 ASKED = LABELS != 1
-TINY = sp.ExplainerConfig.tiny().override("proposals=search")
+TINY = sp.ExplainerConfig.tiny()
 CHEAP = TINY.override('families=["quantiles", "intervals"]')
 
 

@@ -1,4 +1,4 @@
-"""A fitted model as arrays and back: the same answers, whatever the classifier and the generator are."""
+"""A fitted model as arrays and back: the same answers, whatever the classifier is."""
 
 import json
 
@@ -14,7 +14,7 @@ from sparcets.testing.mocks import MeanModule, mean_proba
 
 X, Y = make_series(36, n_steps=9)
 QUERIES = make_series(6, n_steps=9, seed=1)[0]
-SMALL = ("generator.hidden=6", "critic.hidden=6", "train.epochs=1", "train.batch_size=16", 'families=["intervals"]')
+SMALL = ('families=["intervals"]',)
 
 
 def module():
@@ -30,14 +30,11 @@ def trained():
 
 
 KINDS = {
-    "a generator": (module, ()),
-    "no gates": (module, ("gate=none",)),
-    "a search": (module, ("proposals=search",)),
-    "all families": (module, ('families=["neural", "convolutions", "quantiles", "intervals"]', "proposals=search")),
-    "no families": (module, ("believed_by=model", "proposals=search")),
-    "black box": (black_box, ("proposals=search",)),
+    "one family": (module, ()),
+    "all families": (module, ('families=["neural", "convolutions", "quantiles", "intervals"]',)),
+    "no families": (module, ("believed_by=model",)),
+    "black box": (black_box, ()),
     "TorchClassifier": (trained, ()),
-    "recurrent": (module, ("generator.backbone=gru",)),
 }
 
 
@@ -46,7 +43,7 @@ def build(classifier, *settings):
 
 
 def arrays_of(explainer):
-    return model_to_arrays(explainer._model, explainer.classifier, explainer.trade_off_, explainer.silent_features_)
+    return model_to_arrays(explainer._model, explainer.classifier)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -71,10 +68,9 @@ def test_the_same_answers_and_evidence(pair, options):
         np.testing.assert_array_equal(values, f.evidence.plausibility[name])
 
 
-def test_the_same_summary_trade_off_and_history(pair):
+def test_the_same_summary_and_history(pair):
     explainer, again = pair
     assert again.summary() == explainer.summary()
-    assert again.trade_off_ == explainer.trade_off_ and again.silent_features_ == explainer.silent_features_
     assert again.history_ == explainer.history_
 
 
@@ -104,7 +100,7 @@ def test_immutable_features_and_float64_are_restored(tmp_path):
     explainer = build(sp.wrap(MeanModule().double(), n_classes=3))
     explainer.fit(X.astype(np.float64), Y, constraints=sp.Constraints(immutable=["f0", "f3"])).save(tmp_path)
     again = sp.load(tmp_path, classifier=explainer.classifier)
-    assert again._model.generator.mutable.tolist() == [0, 1, 1, 0] and again._model.ensemble.double
+    assert again._model.ensemble.double
     e, f = explainer.explain(QUERIES, target=1), again.explain(QUERIES, target=1)
     assert np.array_equal(e.counterfactual, f.counterfactual) and not f.changed[..., [0, 3]].any()
 
@@ -112,7 +108,7 @@ def test_immutable_features_and_float64_are_restored(tmp_path):
 def test_a_damaged_file_is_refused(tmp_path):
     explainer = build(module()).fit(X, Y)
     arrays = arrays_of(explainer)
-    for missing in (HEADER, "generator/mutable", "prototypes/classes", "levels", "family 0/features.start"):
+    for missing in (HEADER, "prototypes/classes", "levels", "family 0/features.start"):
         damaged = {name: array for name, array in arrays.items() if name != missing}
         with pytest.raises((KeyError, TypeError)):
             model_from_arrays(damaged, explainer.classifier, explainer.info_, explainer.config)
@@ -123,7 +119,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 
 
 def test_fitted_with_gradients_it_is_refused_to_a_black_box(tmp_path):
-    build(module(), "proposals=search").fit(X, Y).save(tmp_path)
-    assert sp.load(tmp_path, classifier=module())._model.generator is None
+    build(module()).fit(X, Y).save(tmp_path)
+    sp.load(tmp_path, classifier=module())
     with pytest.raises(CapabilityError, match=r"fitted with the gradients of its model.* is a black box"):
         sp.load(tmp_path, classifier=black_box())

@@ -19,7 +19,7 @@ from sparcets_paper.benchmark.plan import Cell
 pytestmark = pytest.mark.long
 
 TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 15, "lr": 0.01}
-QUICK = ("train.epochs=1", "generator.hidden=4", "critic.hidden=4", "believed_by=model")
+QUICK = ("believed_by=model",)
 CONFIG = sp.ExplainerConfig.tiny().override(*QUICK, "device=cpu")
 
 
@@ -76,7 +76,7 @@ def test_a_stored_explainer_gives_the_same_answers_as_a_new_one(
 
 OTHERS = {
     "another seed": CONFIG.override("seed=1"),
-    "another setting": CONFIG.override("train.lr=0.01"),
+    "another setting": CONFIG.override("edit_price=0.1"),
     "one target alone": CONFIG.override("target=1"),
 }
 

@@ -151,7 +151,7 @@ def test_settings_may_be_for_one_method_alone() -> None:
         ({"classifier_config": {"epoch": 1}}, "did you mean 'epochs'?"),
         ({"method": "sparce", "preset": "paper"}, "sparce: "),
         ({"preset": "paper", "target": "a"}, "sparcets: ExplainerConfig has no preset 'paper'"),
-        ({"settings": ("train.epoch=1",)}, "did you mean 'epochs'?"),
+        ({"settings": ("max_serie=9",)}, "did you mean 'max_series'?"),
     ],
 )
 def test_unknown_names_and_settings_raise_before_any_run(changes: dict[str, Any], message: str) -> None:
@@ -165,7 +165,7 @@ def test_unknown_names_and_settings_raise_before_any_run(changes: dict[str, Any]
 
 def test_a_setting_that_one_of_several_methods_does_not_have() -> None:
     plan = Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["train.epochs=1"])
-    with pytest.raises(ConfigError, match=r"^nearest: .*'train'.* sparcets:train\.epochs=5"):
+    with pytest.raises(ConfigError, match=r"^nearest: .*'train'.* sparce:train\.epochs=5"):
         check_plan(plan)
     check_plan(Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["sparce:train.epochs=1"]))
 
