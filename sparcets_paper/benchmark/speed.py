@@ -193,13 +193,9 @@ def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:
 
 def fitting(bench: Bench) -> Iterator[Row]:
     """Yield the seconds of a whole fit with default settings, including the models of other kinds."""
-    from sparcets.core.settings import ExplainerConfig
-    from sparcets.methods.own.explainer import Explainer
-
     classifier = bench.classifier()
-    config = ExplainerConfig().override(f"device={bench.device}", f"seed={bench.seed}")
     with bench.timer() as seconds:
-        Explainer(classifier, config).fit(bench.X, bench.y, progress=False)
+        bench.fit_explainer(classifier, bench.X, bench.y)
         yield {"name": "sparcets", "value": seconds(), "unit": "s", "series": len(bench.X)}
 
 

@@ -59,6 +59,7 @@ CONTEXTS = {
     "train.balance": Context("it balances the queries and targets of one class", ("target=1",)),
     "train.patience": Context("the training must stop improving", ("train.epochs=6", "train.lr=1e-6")),
     "trains_sparsity": Context("there must be a sparsity term", ("weights.sparsity=0.3",)),
+    "noise": Context("a network must be among the families", ("families=['neural']",)),
     "max_series": Context("there must be more series", other=20),
     "change_price": Context("the cheapest answer must be another", other=0.0),
     "groups": Context("all features are one group", other='[["f0","f1","f2","f3"]]'),

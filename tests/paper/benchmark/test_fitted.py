@@ -155,13 +155,13 @@ def test_cells_that_differ_in_target_and_limit_share_a_fit(trained: list[str], t
         dataset=str(tmp_path / "own.npz"), classifier="fcn", classifier_config=TINY, preset="tiny", settings=QUICK,
         target="brisk", keep=99,
     )  # fmt: skip
-    variants = [cell, replace(cell, target="calm"), replace(cell, sparsity=0.25), replace(cell, target=None, queries=4)]
+    variants = [cell, replace(cell, target="calm"), replace(cell, sparsity=0.1), replace(cell, target=None, queries=4)]
     context = RunContext(tmp_path / "runs", "cpu")
     rows = [run_cell(variant, context) for variant in variants]
     assert not any("error" in row for row in rows), [row.get("error") for row in rows]
     assert trained == ["sparcets"] and len({row["fit_s"] for row in rows}) == 1
-    assert [row["sparsity"] for row in rows] == [None, None, 0.25, None]
-    assert rows[2]["measures"]["sparsity_all"] <= 0.25 < rows[0]["measures"]["sparsity_all"]
+    assert [row["sparsity"] for row in rows] == [None, None, 0.1, None]
+    assert rows[2]["measures"]["sparsity_all"] <= 0.1 < rows[0]["measures"]["sparsity_all"]
     assert all(row["history"] == rows[0]["history"] and row["config"] == rows[0]["config"] for row in rows)
 
     for variant, row in zip(variants, rows, strict=True):  # each in its own folder, with its own fit

@@ -18,7 +18,7 @@ import torch
 
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets_paper.benchmark.speed import PARTS, cells, device_rate, read_rows, run_speed
+from sparcets_paper.benchmark.speed import PARTS, cells, read_rows, run_speed
 from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, _peak, plain_step
 
 pytestmark = pytest.mark.long
@@ -36,19 +36,14 @@ def test_all_parts_run_and_are_stored(tmp_path: Path) -> None:
     assert {row["part"] for row in rows[1:]} == set(some)
     assert all(np.isfinite(row["value"]) for row in rows[1:])
     trained = [row for row in rows if row["part"] == "training"]
-    assert [row["name"] for row in trained][:3] == ["the paper's step, plain", "sparcets", "sparce, paper"]
-    plain, ours = trained[:2]
-    assert ours["ratio"] == pytest.approx(ours["value"] * ours["batch"] / (plain["value"] * 32))
+    assert [row["name"] for row in trained][:3] == ["the paper's step, plain", "sparce, paper", "countergan, paper"]
+    plain, fast = trained[:2]
+    assert fast["ratio"] == pytest.approx(fast["value"] * fast["batch"] / (plain["value"] * 32))
     answered = [row for row in rows if row["part"] == "explaining" and "ratio" in row]
     assert {row["name"] for row in answered} == {"sparcets", "nearest"}
     assert {row["batch"] for row in answered} == set(TINY.explained)
     first = next(row for row in rows if row["name"] == "ics")
     assert answered[0]["ratio"] == pytest.approx(answered[0]["value"] / first["value"])
-
-
-def test_rate_of_data_on_the_device() -> None:
-    bench = Bench(device="cpu", sizes=TINY, seed=0)  # part of a run on a GPU only
-    assert device_rate(bench, bench.explainer(), 6) > 0
 
 
 class CountingBench(Bench):
@@ -78,7 +73,7 @@ def test_time_that_grows_with_the_entries_has_exponent_1() -> None:
     rows = list(PARTS["scaling"](CountingBench(device="cpu", sizes=TINY, seed=0)))
     assert [row["name"] for row in rows] == ["queries", "features", "steps"]
     assert [row["value"] for row in rows] == pytest.approx([1.0, 1.0, 1.0])
-    assert [list(row["seconds"]) for row in rows] == [[24, 48], [3, 6], [3, 6]]
+    assert [list(row["seconds"]) for row in rows] == [[3, 6]] * 3
 
 
 def test_one_part_is_replaced_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
