@@ -20,6 +20,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from prometheus_client import generate_latest
 from pydantic_core import from_json
 
 from sparcets import interrupts
@@ -33,6 +34,7 @@ from sparcets.web.access import Access, check_token, find_token
 from sparcets.web.errors import ERRORS, ApiError
 from sparcets.web.requests import Paths, SecurityMiddleware, accepted_hosts, address_of, bind, build_app, configuration
 
+# Others, which would fill the memory of Prometheus, are counted together.
 PATHS = ("/explain", "/model", "/health", "/ready", "/metrics", "/openapi.json")
 # What watches a server cannot always send a token, and learns nothing of the model or the data here.
 PUBLIC = re.compile("/health|/ready")
@@ -106,7 +108,8 @@ def create_app(
     about = "What would have to be different in a series for the model to say something else?"
     app = build_app("server", about, lifespan=lifespan)
     app.state.batcher = batcher
-    metrics.observe(queued=lambda: batcher.queued, ready=lambda: batcher.ready)
+    metrics.queue.set_function(lambda: batcher.queued)
+    metrics.workers.set_function(lambda: batcher.ready)
     guarded = APIRouter(responses=ERRORS, dependencies=[Depends(HTTPBearer(auto_error=False))], route_class=_FastRoute)
     _add_explain(guarded, model, batcher, limits)
 
@@ -120,7 +123,7 @@ def create_app(
     @guarded.get("/metrics", tags=["operation"], response_class=Response, responses=plain)
     async def tell() -> Response:
         """Return counts and times in the format of Prometheus."""
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
     app.include_router(guarded)
     _add_probes(app, batcher)
@@ -136,7 +139,9 @@ def create_app(
             status = response.status_code
             return response
         finally:
-            metrics.count_request(request.scope["path"], status, time.perf_counter() - began)
+            path = request.scope["path"] if request.scope["path"] in PATHS else "other"
+            metrics.requests.labels(path, str(int(status))).inc()  # Python 3.10 writes the name of an HTTPStatus
+            metrics.request_seconds.labels(path).observe(time.perf_counter() - began)
 
     return app
 
@@ -290,7 +295,7 @@ def serve(
     say
         Called with each line of the start message.
     """
-    limits, metrics = ServerLimits(seconds=seconds), Metrics(PATHS)
+    limits, metrics = ServerLimits(seconds=seconds), Metrics()
     secret, is_new = _token(token, token_file)
     with bind(host, port) as opened:
         started, model = start_workers(folder, device, workers, own_model)

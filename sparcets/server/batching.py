@@ -186,7 +186,8 @@ class Batcher:
         if error is None:
             seconds = time.monotonic() - began
             self._seconds += SMOOTHING * (seconds / len(batch) - self._seconds)
-            self._metrics.count_batch(len(batch), seconds)
+            self._metrics.batch.observe(len(batch))
+            self._metrics.batch_seconds.observe(seconds)
             for one, outcome in zip(batch, answered.result(), strict=True):
                 self._settle(one, outcome)
             self._free.append(worker)
@@ -198,7 +199,7 @@ class Batcher:
     def _retry(self, worker: Worker, question: str, batch: list[_Waiting]) -> None:
         """Replace a worker that died; each of its series is explained again by itself, as it may be the cause."""
         self._dead += 1
-        self._metrics.count_death()
+        self._metrics.deaths.inc()
         loop = asyncio.get_running_loop()
         worker.replace(lambda: loop.call_soon_threadsafe(self._back, worker))
         for one in batch:

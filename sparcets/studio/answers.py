@@ -184,14 +184,11 @@ class Answers:
     def _ask(self, request: ExplainRequest, chosen: Chosen, drawn: Windows | None = None) -> Explanation:
         explainer = self.service.explainer(request.explainer)
         return explainer.explain(
-            chosen.X,
+            **chosen._asdict(),
             target=request.target,
             constraints=to_constraints(request.constraints, explainer.feature_names, drawn),
             sparsity=request.sparsity,
             n=request.answers,
-            lengths=chosen.lengths,
-            ids=chosen.ids,
-            subjects=chosen.subjects,
             progress=False,
         )
 

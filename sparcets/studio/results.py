@@ -14,7 +14,6 @@ from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
-    from sparcets.core.evidence import Verdict
     from sparcets.core.explanation import Explanation
     from sparcets.show.verdict import Conclusion
 
@@ -151,13 +150,8 @@ def to_curve(e: Explanation) -> models.CurveResponse:
 
 
 def _verdict(conclusion: Conclusion) -> models.VerdictResult:
-    entry = verdict_entry(conclusion.verdict).model_dump()
-    return models.VerdictResult(**entry, sentence=conclusion.sentence, doubts=list(conclusion.doubts))
-
-
-def verdict_entry(verdict: Verdict) -> models.VerdictEntry:
-    """Return a verdict as an API response."""
-    return models.VerdictEntry.model_validate(verdict, from_attributes=True)
+    entry = models.VerdictEntry.model_validate(conclusion.verdict, from_attributes=True)
+    return models.VerdictResult(**entry.model_dump(), sentence=conclusion.sentence, doubts=list(conclusion.doubts))
 
 
 def _finite(value: Any) -> float | None:

@@ -132,7 +132,9 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
             datasets=entries(DATASETS),
             classifiers=[*own, *entries(ARCHITECTURES)],
             explainers=entries(EXPLAINERS),
-            verdicts=[results.verdict_entry(verdict) for verdict in VERDICTS.values()],
+            verdicts=[
+                models.VerdictEntry.model_validate(verdict, from_attributes=True) for verdict in VERDICTS.values()
+            ],
         )
 
 

@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 import sparcets as sp
 from sparcets.methods.folder import write_fit
 from sparcets.server.answers import Outcome, Query, answer_batch
-from sparcets.server.app import PATHS, create_app
+from sparcets.server.app import create_app
 from sparcets.server.batching import Batcher, ServerLimits
 from sparcets.server.metrics import Metrics
 from sparcets.server.pool import describe
@@ -76,7 +76,7 @@ class Thread:
 
 
 def make_batcher(workers: Sequence[Any], **limits: Any) -> Batcher:
-    return Batcher(workers, ServerLimits(**limits), Metrics(PATHS))
+    return Batcher(workers, ServerLimits(**limits), Metrics())
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def start(fit: Fit) -> Iterator[Callable[..., TestClient]]:
     opened: list[Any] = []
 
     def start_client(explainer: Any = fit.explainer, headers: dict[str, str] = BEARER, **limits: Any) -> TestClient:
-        metrics, own, worker = Metrics(PATHS), ServerLimits(**limits), Thread(explainer)
+        metrics, own, worker = Metrics(), ServerLimits(**limits), Thread(explainer)
         batcher = Batcher([worker], own, metrics)  # type: ignore[list-item]
         app = create_app(describe(explainer), batcher, token=TOKEN, hosts=None, limits=own, metrics=metrics)
         client = TestClient(app, base_url="http://127.0.0.1", headers=headers)
