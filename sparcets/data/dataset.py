@@ -29,6 +29,7 @@ from sparcets.core.validation import (
     check_units,
     text_problem,
 )
+from sparcets.data.recordings import as_stored
 from sparcets.data.splits import given_split, grouped_split, stratified_split
 
 if TYPE_CHECKING:
@@ -508,15 +509,8 @@ def series_digests(X: Any) -> list[str]:
     >>> first == again, first == second
     (True, False)
     """
-    return [hashlib.blake2b(_narrowest(series).data, digest_size=16).hexdigest() for series in X]
-
-
-def _narrowest(series: Any) -> FloatArray:
-    """Return a series as float32 if that changes no value, otherwise as float64."""
-    wide = np.ascontiguousarray(series)
-    with np.errstate(over="ignore"):
-        narrow = wide.astype(np.float32, copy=False)
-    return narrow if wide.dtype == np.float32 or np.array_equal(narrow, wide) else wide.astype(np.float64, copy=False)
+    wide = (np.ascontiguousarray(series, dtype=np.float64) for series in X)
+    return [hashlib.blake2b(as_stored(series).data, digest_size=16).hexdigest() for series in wide]
 
 
 def _check_task_labels(

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
+from sparcets.core.arrays import BoolArray, FloatArray, IntArray, is_integer
 from sparcets.core.errors import ConfigError, ShapeError, quoted
 from sparcets.core.registry import unknown_name
 from sparcets.core.seeding import generator, spawn
@@ -338,7 +338,9 @@ def load_moving_box(
     kind_names = _selected(kinds, KINDS, default=DEFAULT_KINDS, option="kinds", what="kind of box")
     process_names = _selected(processes, PROCESSES, default=DEFAULT_PROCESSES, option="processes", what="process")
     combinations = list(product(kind_names, process_names))
-    n = _check_count(n_per_combination)
+    if not is_integer(n_per_combination) or n_per_combination < 1:
+        raise ConfigError(f"n_per_combination must be a whole number of at least 1, got {quoted(n_per_combination)}.")
+    n = int(n_per_combination)
 
     # Labels and split come first, so that invalid settings raise before the series are drawn.
     y = np.concatenate(
@@ -420,12 +422,6 @@ def _selected(
             f"{option} names {quoted(duplicates[0])} {selected.count(duplicates[0])} times. Name each once."
         )
     return selected
-
-
-def _check_count(n: Any) -> int:
-    if isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise ConfigError(f"n_per_combination must be a whole number of at least 1, got {quoted(n)}.")
-    return int(n)
 
 
 def _check_classes(y: IntArray, n: int) -> None:

@@ -295,7 +295,8 @@ def as_stored(values: FloatArray) -> FloatArray:
     >>> as_stored(np.array([0.5, 3.0])).dtype, as_stored(np.array([0.1, 3.0])).dtype
     (dtype('float32'), dtype('float64'))
     """
-    single = values.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single = values.astype(np.float32)
     return single if np.array_equal(single, values, equal_nan=True) else values
 
 

@@ -418,18 +418,18 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     """
     resolve_device(device)  # an error in ``device`` is raised before the folder is read
     path = as_path(folder)
+
+    def check_format(header: Any) -> None:
+        if header["format"] != FORMAT:
+            raise FileFormatError(f"{path} has format {header['format']}, this version reads format {FORMAT}.")
+
     try:
-        header, content = FILES.load(path, lambda header: _check_format(header, path))
+        header, content = FILES.load(path, check_format)
         return TorchClassifier.rebuild(header, read_tensors(content), device=device)
     except FileFormatError:
         raise
     except DAMAGE as error:
         raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
-
-
-def _check_format(header: Any, folder: str | os.PathLike[str]) -> None:
-    if header["format"] != FORMAT:
-        raise FileFormatError(f"{folder} has format {header['format']}, this version reads format {FORMAT}.")
 
 
 class TorchRegressor(_Network, Regressor):

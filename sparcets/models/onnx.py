@@ -81,9 +81,17 @@ def adapt(model: Any) -> Interface | None:
 
 
 def adapt_file(path: str | os.PathLike[str]) -> Interface:
-    """Return the model of an ONNX file; raise for any other file, with what to do."""
+    """Return the model of an ONNX file, which runs on the CPU; raise for any other file, with what to do."""
     check_suffix(path)
-    session, digest = open_file(path)
+    runtime = require_extra("onnxruntime", "an ONNX file", "onnx")
+    digest = digest_of_files(files_of(path))
+    try:
+        options = runtime.SessionOptions()
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that files_of has looked at
+        session = runtime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no base class of their own
+        text = " ".join(str(error).split())
+        raise FileFormatError(f"{path} is not an ONNX file that onnxruntime can run: {text}.") from error
     adapted = adapt(session)
     assert adapted is not None
     return replace(adapted, name=Path(path).name, digest=digest)
@@ -109,20 +117,6 @@ def _table(value: Any) -> Any:
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return np.array([list(row.values()) for row in value])
     return value
-
-
-def open_file(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    """Return a session for an ONNX file, on the CPU, and the digest of the file and of those it refers to."""
-    runtime = require_extra("onnxruntime", "an ONNX file", "onnx")
-    digest = digest_of_files(files_of(path))
-    try:
-        options = runtime.SessionOptions()
-        options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that files_of has looked at
-        session = runtime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # onnxruntime's errors have no base class of their own
-        text = " ".join(str(error).split())
-        raise FileFormatError(f"{path} is not an ONNX file that onnxruntime can run: {text}.") from error
-    return session, digest
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:

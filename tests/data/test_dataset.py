@@ -165,4 +165,6 @@ def test_digests_of_series_do_not_depend_on_dtype_or_layout() -> None:
     digests = series_digests(X)
     assert digests[0] == digests[2] != digests[1]
     assert series_digests(X.astype(np.float32)) == digests == series_digests(np.asfortranarray(X))
+    X[1, 0, 1] = np.nan
+    assert series_digests(X.astype(np.float32)) == series_digests(X) != digests
     assert series_digests(X + 1.7e9) != series_digests(X + 1.7e9 + 1), "float32 has 128 between neighbours there"
