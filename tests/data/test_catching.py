@@ -73,17 +73,18 @@ def test_the_seed_matters_and_subjects_belong_to_one_class(ds):
     assert [sim.CLASS_NAMES[label] for label in labels] == [subject.split("-")[0] for subject in subjects]
 
 
-@pytest.mark.parametrize("joint", range(1, 7), ids=sim.POINTS[1:7])
-def test_limbs_keep_their_length(ds, joint):
+def test_limbs_keep_their_length(ds):
     X = np.concatenate([ds.X_train, ds.X_test]).reshape(-1, 60, 10, 2).astype(np.float64)
     subjects = np.concatenate([ds.subjects_train, ds.subjects_test])
-    length = np.linalg.norm(X[:, :, joint] - X[:, :, joint + 2], axis=-1)  # left and right alternate
-    assert length.std(1).max() < 1e-5
-    assert max(np.ptp(length[subjects == subject]) for subject in np.unique(subjects)) < 1e-5
-    # Persons differ, and the classes have the same persons.
-    of_class = [{round(length[subjects == f"{c}-{i:02d}"].mean(), 5) for i in range(1, 21)} for c in ds.class_names]
-    assert len(of_class[0]) > 15
-    assert of_class[0] == of_class[1] == of_class[2]
+    for joint in range(1, 7):
+        length = np.linalg.norm(X[:, :, joint] - X[:, :, joint + 2], axis=-1)  # left and right alternate
+        assert length.std(1).max() < 1e-5
+        assert max(np.ptp(length[subjects == subject]) for subject in np.unique(subjects)) < 1e-5
+        # Persons differ, and the classes have the same persons.
+        one, *others = (
+            {round(length[subjects == f"{c}-{i:02d}"].mean(), 5) for i in range(1, 21)} for c in ds.class_names
+        )
+        assert len(one) > 15 and all(other == one for other in others)
 
 
 def test_ball_falls_freely_until_contact(ds, trials):
@@ -114,29 +115,24 @@ def recorded(tmp_path):
     return tmp_path
 
 
-def test_reader_merges_validation_into_training(recorded):
+def test_reader_merges_validation_into_training_if_there_is_some(recorded):
     ds = load_catching(path=str(recorded))
     X = {part: np.load(recorded / f"X_{part}.npy") for part in ("train", "val", "test")}
     assert np.array_equal(ds.X_train, np.concatenate([X["train"], X["val"]]))
     assert np.array_equal(ds.X_test, X["test"])
     assert (ds.y_train.tolist(), ds.y_test.tolist()) == ([0, 1, 2] * 4, [0, 1, 2] * 2)
     assert (ds.name, ds.split, ds.class_names) == ("catching", "given", ("Ataxia", "Autism", "Control"))
-    assert "simulated" not in ds.description.lower()
-    assert ds.feature_names[-2:] == ("Center_x", "Center_y")
-    assert np.asarray(ds.mutable).tolist() == [True] * 18 + [False] * 2
-
-
-def test_reader_drops_singleton_axes_and_needs_no_validation(recorded):
-    X = np.load(recorded / "X_train.npy")
-    np.save(recorded / "X_train.npy", X[..., None])
+    assert "simulated" not in ds.description.lower() and ds.feature_names[-2:] == ("Center_x", "Center_y")
+    assert ds.mutable.tolist() == [True] * 18 + [False] * 2
+    # Singleton axes are dropped.
+    np.save(recorded / "X_train.npy", X["train"][..., None])
     np.save(recorded / "y_train.npy", ONE_HOT[:, None, :])
-    np.save(recorded / "X_test.npy", X[:1, None])  # a single trial stays a trial
+    np.save(recorded / "X_test.npy", X["train"][:1, None])  # a single trial stays a trial
     np.save(recorded / "y_test.npy", ONE_HOT[:1])
-    (recorded / "X_val.npy").unlink()
-    (recorded / "y_val.npy").unlink()
+    for name in ("X_val.npy", "y_val.npy"):
+        (recorded / name).unlink()
     ds = load_catching(path=recorded)
-    assert np.array_equal(ds.X_train, X)
-    assert ds.X_test.shape == (1, 60, 20)
+    assert np.array_equal(ds.X_train, X["train"]) and ds.X_test.shape == (1, 60, 20)
 
 
 @pytest.mark.parametrize("missing", ["X_train", "y_val"])

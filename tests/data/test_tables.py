@@ -34,6 +34,7 @@ def string_dtype(request):
         yield
 
 
+TIDY = "series,time,feature,value,label\n"
 LONG = """\
 series,time,label,acc,gyro
 b,0,walk,1,10
@@ -47,30 +48,19 @@ d,1,sit,8,80
 """
 
 
-def frames(X, labels, *, names, lengths=None, **about):
+def frames(X, labels, *, names, split):
     """Return the same series in the three forms."""
-    steps = lengths or [X.shape[1]] * len(X)
-    metadata = [{"label": labels[s], **{k: v[s] for k, v in about.items()}} for s in range(len(X))]
-    long = [
-        {"series": f"s{s}", "time": t, **metadata[s], **dict(zip(names, X[s, t].tolist(), strict=True))}
-        for s in range(len(X))
-        for t in range(steps[s])
-    ]
+    about = [{"series": f"s{s}", "label": labels[s], "split": split[s]} for s in range(len(X))]
+    rows = [(s, t) for s in range(len(X)) for t in range(X.shape[1])]
+    long = [{**about[s], "time": t, **dict(zip(names, X[s, t].tolist(), strict=True))} for s, t in rows]
     tidy = [
-        {"series": f"s{s}", "time": t, "feature": name, "value": X[s, t, f].item(), **metadata[s]}
-        for s in range(len(X))
-        for t in range(steps[s])
+        {**about[s], "time": t, "feature": name, "value": X[s, t, f].item()}
+        for s, t in rows
         for f, name in enumerate(names)
     ]
-    wide = [
-        {"series": f"s{s}", **metadata[s]}
-        | {f"{n}_{t}": X[s, t, f].item() for f, n in enumerate(names) for t in range(X.shape[1])}
-        for s in range(len(X))
-    ]
-    forms = {"long": pd.DataFrame(long), "tidy": pd.DataFrame(tidy), "wide": pd.DataFrame(wide)}
-    if lengths:
-        del forms["wide"]
-    return forms
+    steps = [(f"{name}_{t}", f, t) for f, name in enumerate(names) for t in range(X.shape[1])]
+    wide = [{**one, **{column: x[t, f].item() for column, f, t in steps}} for one, x in zip(about, X, strict=True)]
+    return {"long": pd.DataFrame(long), "tidy": pd.DataFrame(tidy), "wide": pd.DataFrame(wide)}
 
 
 def read(frame, path, **options):
@@ -121,17 +111,6 @@ def test_the_three_forms_are_equivalent(data, tmp_path_factory):
     in_train = np.array([*part, "test"]) == "train"
     np.testing.assert_array_equal(loaded[0].X_train, X[in_train])
     np.testing.assert_array_equal(loaded[0].X_test, X[~in_train])
-
-
-@pytest.mark.parametrize("form", ["long", "tidy"])
-def test_unequal_lengths_are_padded(tmp_path, form):
-    X = np.arange(1.0, 25.0).reshape(4, 3, 2)
-    split = ["train", "test", "train", "test"]
-    table = frames(X, ["u", "u", "v", "v"], names=["p", "q"], lengths=[3, 1, 2, 3], split=split)[form]
-    ds = read(table, tmp_path / "mine.csv")
-    assert ds.lengths_train.tolist() == [3, 2] and ds.lengths_test.tolist() == [1, 3]
-    np.testing.assert_array_equal(ds.X_train[1], [[13, 14], [15, 16], [0, 0]])
-    np.testing.assert_array_equal(ds.X_test[0], [[7, 8], [0, 0], [0, 0]])
 
 
 def test_wide_columns_in_any_order_and_from_one(write):
@@ -241,7 +220,7 @@ def test_excel_and_hand_written_csv(tmp_path, write, end):
 
 
 @pytest.mark.parametrize("name", ["mine.csv", "mine.parquet"])
-def test_an_empty_cell_is_missing(tmp_path, name):
+def test_an_empty_cell_is_missing(tmp_path, name, write):
     frame = pd.read_csv(io.StringIO(LONG))
     whole = read(frame, tmp_path / name)
     gap = read(frame.assign(acc=frame["acc"].where(frame["acc"] != 4)), tmp_path / name)
@@ -249,14 +228,8 @@ def test_an_empty_cell_is_missing(tmp_path, name):
     for X, known in ((gap.X_train, whole.X_train), (gap.X_test, whole.X_test)):
         assert np.array_equal(np.isnan(X), known == 4) and np.array_equal(X[known != 4], known[known != 4])
     assert "missing: 1 values (6.2 %)" in gap._repr_html_() and "missing" not in whole._repr_html_()
-
-
-def test_an_empty_cell_of_a_wide_or_tidy_table_is_missing(write):
     rows = [f"{s},{t},x,{'' if (s, t) == (1, 0) else s},{'uv'[s % 2]}" for s in range(4) for t in range(2)]
-    for text in (
-        "label,x_0,x_1\nu,1,2\nv,,1\nu,3,4\nv,5,6\n",
-        "series,time,feature,value,label\n" + "\n".join(rows) + "\n",
-    ):
+    for text in ("label,x_0,x_1\nu,1,2\nv,,1\nu,3,4\nv,5,6\n", TIDY + "\n".join(rows) + "\n"):
         assert load_file(write(text), test_size=0.5).n_missing == 1
 
 
@@ -344,7 +317,6 @@ def test_a_time_far_from_the_others_is_an_error():
     assert Dataset.from_frame(gap_table(one), test_size=0.5).n_steps == 1
 
 
-TIDY = "series,time,feature,value,label\n"
 MALFORMED = [
     ("label,x_0,x_1\nu,1,2\nv,,\n", "line 3 holds no value. Drop it"),
     ("", "mine.csv is empty. Known forms: long .series, time, label"),

@@ -55,29 +55,29 @@ def test_a_file_and_a_session_are_black_boxes(tmp_path):
         assert clf.n_classes == 3 and clf.interface.layout == "btf"
         np.testing.assert_allclose(clf.predict_proba(X), expected(), atol=1e-5)
     assert repr(sp.wrap(path)).startswith("BlackBox(gait.onnx (classification, output 'probabilities' (assumed), lay")
-
-
-def test_one_column_is_the_probability_of_class_1_and_of_several_outputs_one_is_named(tmp_path):
-    p = sp.wrap(write(tmp_path / "a.onnx", end="Sigmoid", columns=1)).predict_proba(X)[:, 1]
+    p = sp.wrap(write(tmp_path / "a.onnx", end="Sigmoid", columns=1)).predict_proba(X)[:, 1]  # of class 1
     np.testing.assert_allclose(p, 1 / (1 + np.exp(-(X.reshape(6, -1) @ WEIGHT[:, 0]))), atol=1e-5)
     path = write(tmp_path / "b.onnx", several=True)
     for output in (None, "probabilities", 1, ("logits", "logits"), ("logits", 0), "logits"):
         np.testing.assert_allclose(sp.wrap(path, output=output).predict_proba(X), expected(), atol=1e-5)
 
 
-def test_the_file_says_type_batch_and_layout(tmp_path):
-    fixed = sp.wrap(write(tmp_path / "fixed.onnx", shape=(4, 5, 2)))
-    np.testing.assert_allclose(fixed.predict_proba(X), expected(), atol=1e-5)
-    assert fixed.interface.batch == (4, 4)
-    flat = sp.wrap(write(tmp_path / "flat.onnx", shape=("batch", 10)))
-    assert flat.interface.layout == "flat"
-    np.testing.assert_allclose(flat.predict_proba(X), expected(), atol=1e-5)
-    double = sp.wrap(write(tmp_path / "double.onnx", kind=onnx.TensorProto.DOUBLE))
-    np.testing.assert_allclose(double.predict_proba(X), expected(), atol=1e-9)
-    with pytest.raises(ModelOutputError, match=r"fixed.onnx failed .*It may want another layout"):
-        sp.wrap(tmp_path / "fixed.onnx").predict_proba(X[:, :4])
+@pytest.mark.parametrize(
+    ("options", "layout", "batch", "atol"),
+    [
+        ({"shape": (4, 5, 2)}, "btf", (4, 4), 1e-5),
+        ({"shape": ("batch", 10)}, "flat", None, 1e-5),
+        ({"kind": onnx.TensorProto.DOUBLE}, "btf", None, 1e-9),
+    ],
+)
+def test_the_file_says_type_batch_and_layout(tmp_path, options, layout, batch, atol):
+    clf = sp.wrap(write(tmp_path / "own.onnx", **options))
+    np.testing.assert_allclose(clf.predict_proba(X), expected(), atol=atol)
+    assert (clf.interface.layout, clf.interface.batch) == (layout, batch)
+    with pytest.raises(ModelOutputError, match=r"own.onnx failed .*It may want another layout"):
+        clf.predict_proba(X[:, :4])
     with pytest.raises(ConfigError, match="n_classes says 2, the model itself says 3"):
-        sp.wrap(tmp_path / "fixed.onnx", n_classes=2)
+        sp.wrap(tmp_path / "own.onnx", n_classes=2)
 
 
 class Converted:
