@@ -366,12 +366,12 @@ class AdversarialExplainer(BaseExplainer[A]):
             x = info.scaler.transform(part.values).astype(np.float32, copy=False)
             x = Series(x).filled(otherwise=0.0).values if self.classifier.takes_gaps else x
 
-            def residuals(rows: Tensor, x: FloatArray = x, own: IntArray = own) -> Tensor:
-                delta: Tensor = generator(torch.tensor(x[rows.numpy()], device=device), condition[own[rows.numpy()]])
+            def residuals(rows: IntArray, x: FloatArray = x, own: IntArray = own) -> Tensor:
+                delta: Tensor = generator(torch.tensor(x[rows], device=device), condition[own[rows]])
                 return delta.cpu()
 
             with torch.inference_mode(), threads_for(ROWS * x[0].size):
-                delta = call_in_batches(residuals, torch.arange(len(x)), batch)
+                delta = call_in_batches(residuals, len(x), batch)
             made[own, : part.n_steps] = info.scaler.add_delta(part.values, delta.numpy())
         return made
 

@@ -16,7 +16,7 @@ from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request, pause
 from sparcets.models.base import Classifier
-from sparcets.models.interface import Batch, padded
+from sparcets.models.interface import Batch
 from sparcets.training.device import threads_for
 from sparcets.training.networks import fill_gaps
 from sparcets.training.projection import Projection
@@ -102,7 +102,8 @@ class _Search:
         trade_off = start.new_full((len(start),), config.prediction_weight)
         for _ in range(config.max_lambdas):
             for rows in torch.split((~valid).nonzero()[:, 0], self.batch[1]):
-                block, n = padded(rows, self.batch[0]), len(rows)
+                n = len(rows)  # a block that is too small has its last row several times
+                block = rows[torch.arange(max(n, self.batch[0]), device=rows.device).clamp(max=n - 1)]
                 found[rows] = self._descend(found[block], block, trade_off[block])[:n]
                 with torch.no_grad():
                     said = self.model.log_proba(self._constrained(found[block], block)).exp().cpu().numpy()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from sparcets.core.arrays import missing_entries
+from sparcets.core.arrays import IntArray, missing_entries
 from sparcets.core.errors import CapabilityError, ModelOutputError, quoted
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import Series
@@ -166,36 +166,32 @@ def name_of(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def call_in_batches(call: Callable[[Any], Any], x: Any, batch: Batch) -> Any:
-    """Call a model on series (batch, …) in batches it accepts, and return its outputs, one row per series.
+def call_in_batches(call: Callable[[IntArray], Any], n: int, batch: Batch) -> Any:
+    """Return the outputs of a model for ``n`` series, one row per series, in batches that it accepts.
 
     Parameters
     ----------
     call
-        The model: series to outputs, arrays or tensors.
-    x
-        Series, an array or a tensor. A batch that is too small is padded by repeating its last series, whose further
-        outputs are dropped.
+        Rows of series to the model's outputs for them, an array or a tensor.
+    n
+        Number of series.
     batch
-        Smallest and largest number of series.
+        Smallest and largest number of series in a call. A batch that is too small has its last series several times,
+        whose further outputs are dropped.
+
+    Examples
+    --------
+    >>> call_in_batches(lambda rows: print(rows) or 10 * rows, 5, (2, 4))
+    [0 1 2 3]
+    [4 4]
+    array([ 0, 10, 20, 30, 40])
     """
-    parts = (x[start : start + batch[1]] for start in range(0, len(x), batch[1]))
-    outputs = [call(padded(part, batch[0]))[: len(part)] for part in parts]
-    return torch.cat(outputs) if isinstance(x, Tensor) else np.concatenate(outputs)
-
-
-def padded(x: Any, smallest: int) -> Any:
-    """Return series, or anything else (batch, …), with the last one repeated until there are ``smallest`` of them.
-
-    >>> padded(torch.tensor([1, 2]), 4)
-    tensor([1, 2, 2, 2])
-    """
-    missing = smallest - len(x)
-    if missing <= 0:
-        return x
-    if isinstance(x, Tensor):
-        return torch.cat([x, x[-1:].expand(missing, *x.shape[1:])])
-    return np.concatenate([x, np.repeat(x[-1:], missing, axis=0)])
+    outputs = []
+    for start in range(0, n, batch[1]):
+        size = min(batch[1], n - start)
+        rows = start + np.minimum(np.arange(max(size, batch[0])), size - 1)
+        outputs.append(call(rows)[:size])
+    return torch.cat(outputs) if isinstance(outputs[0], Tensor) else np.concatenate(outputs)
 
 
 def parameters_of(call: Callable[..., Any]) -> Mapping[str, Parameter]:

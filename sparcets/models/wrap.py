@@ -122,12 +122,11 @@ class _Wrapped(Model):
         if form.batch is None:
             return function(x, lengths, side)
 
-        def call_some(rows: Any) -> Any:
+        def call_some(rows: IntArray) -> Any:
             beside = {name: values[rows] for name, values in side.items()}
             return function(x[rows], lengths_of(lengths, rows), beside)
 
-        rows = torch.arange(len(x), device=x.device) if isinstance(x, Tensor) else np.arange(len(x))
-        return call_in_batches(call_some, rows, form.batch)
+        return call_in_batches(call_some, len(x), form.batch)
 
     def _ask_module(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         if not self.differentiable:
