@@ -232,25 +232,13 @@ def contradicted(f: int, given: list[sp.Constraints], material: Material) -> boo
     return len(signs) > 1 or len(trends) > 1 or empty
 
 
-def count_free(given: list[sp.Constraints], material: Material, n_steps: int) -> int:
-    """Count, one after the other, the entries of a series that may change: the denominator of every share."""
-    features, groups, free = range(material.X.shape[2]), _groups(given, material), 0
-    fixed = {_index(f, material) for one in given for f in one.immutable}
-    fixed |= {f for f in features if contradicted(f, given, material)}
-    for step in range(n_steps):
-        stays = set(fixed)
-        for one in given:
-            of_features = one.frozen if isinstance(one.frozen, dict) else dict.fromkeys(features, one.frozen)
-            for feature, windows in of_features.items():
-                for start, stop in windows:
-                    if (start is None or start <= step) and (stop is None or step < stop):
-                        stays.add(_index(feature, material))
-        for _ in groups:
-            for members in groups:
-                if stays & set(members):
-                    stays |= set(members)
-        free += sum(feature not in stays for feature in features)
-    return free
+def count_free(given: list[sp.Constraints], material: Material) -> IntArray:
+    """Return how many entries may change of series of 0, 1, … steps (time + 1,): the denominator of every share."""
+    fixed, groups = frozen_entries(given, material), _groups(given, material)
+    fixed[:, [f for f in range(fixed.shape[1]) if contradicted(f, given, material)]] = True
+    for members in groups * len(groups):  # groups may share members
+        fixed[:, members] |= fixed[:, members].any(1, keepdims=True)
+    return np.concatenate([[0], (~fixed).sum(1).cumsum()])
 
 
 def _broken_constraints(
@@ -280,8 +268,7 @@ def _broken_constraints(
     for members in _groups(given, material):
         torn = changed[..., members].any(-1) & ~changed[..., members].all(-1)
         broken[f"the group {members} did not change together"] = torn.any(1)
-    free_up_to = [count_free(given, material, n) for n in range(q.shape[1] + 1)]
-    free, n_changed = np.array([free_up_to[n] for n in inside.sum(1)]), changed.sum((1, 2))
+    free, n_changed = count_free(given, material)[inside.sum(1)], changed.sum((1, 2))
     if "sparsity" in call.options:
         broken[f"more than {call.options['sparsity']} changed"] = n_changed > call.options["sparsity"] * free + 1e-9
     share = n_changed / np.maximum(free, 1)
