@@ -113,7 +113,7 @@ def test_no_explainer_is_more_than_two_levels_below_the_base_class() -> None:
     from sparcets.methods.base import BaseExplainer
 
     for name in SOURCES:
-        if name.startswith("sparcets.methods") and "fused" not in name:  # which needs Triton
+        if name.startswith("sparcets.methods"):
             importlib.import_module(name)
 
     def below(kind: type) -> Iterator[tuple[int, type]]:

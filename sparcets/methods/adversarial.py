@@ -248,14 +248,10 @@ class AdversarialExplainer(BaseExplainer[A]):
             callbacks=callbacks,
             check_every=config.check_every,
         )
-        self._run_training(training, job.progress)
+        training.run(f"training {self.method}", job.progress)
         self._generator = cast("Generator", step.generator.eval())
         self.history_ = history.values
         self._check_generator(job, pairing.queries)
-
-    def _run_training(self, training: GanTraining, progress: bool | None) -> None:
-        # A method of its own, so that the speed benchmark can time some steps instead.
-        training.run(f"training {self.method}", progress)
 
     def _build_step(self, job: FitJob, seed: int, device: torch.device) -> GanStep:
         config, info = self.config, job.info

@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from sparcets.training.device import has_triton
 from sparcets.training.networks import blank_padding, inside, last_step, mean_over_time
 
 FEW_STEPS = 400  # of all series together; below, one matrix product is faster than setting up a convolution
@@ -195,10 +194,6 @@ class Tcn(nn.Module):
         return logits
 
 
-WIDE = 256  # units (the paper's) from which on the Triton kernel is faster than cuDNN
-FEW = 64  # series up to which it is
-
-
 class Recurrent(nn.Module):
     """Bidirectional recurrent layers: (batch, time, inputs) to (batch, time, 2 * hidden).
 
@@ -221,7 +216,7 @@ class Recurrent(nn.Module):
             if i > 0:
                 x = F.dropout(x, self.dropout, self.training)
             if lengths is None:
-                x = _both_ways(layer, x)  # (B, T, 2H)
+                x = layer(x)[0]  # (B, T, 2H)
             else:
                 # Packed, the backward direction starts at each series' own end instead of in the padding.
                 packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
@@ -238,21 +233,6 @@ class Recurrent(nn.Module):
             x = F.dropout(x, self.dropout, True) if self.training else x
         top = cast("nn.RNNBase", self.layers[-1])
         return torch.cat([_one_way(top, x, "")[:, -1], _one_way(top, x[:, -1:], "_reverse")[:, 0]], dim=1)
-
-
-def _both_ways(layer: nn.Module, x: Tensor) -> Tensor:
-    """Return the states (batch, time, 2 * hidden) of a layer."""
-    if (
-        isinstance(layer, nn.LSTM)
-        and (layer.training and layer.hidden_size >= WIDE and len(x) <= FEW)
-        and (x.dtype == torch.float32 and not torch.is_autocast_enabled(x.device.type))
-        and has_triton(x.device)
-    ):
-        from sparcets.training.fused_lstm import lstm
-
-        return lstm(layer, x)
-    states: Tensor = layer(x)[0]
-    return states
 
 
 def _one_way(layer: nn.RNNBase, x: Tensor, suffix: str) -> Tensor:

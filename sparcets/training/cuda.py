@@ -1,15 +1,12 @@
-"""Training on a GPU: a whole step as one CUDA graph, and independent work on parallel streams.
+"""Training on a GPU: a whole step as one CUDA graph.
 
-Small networks spend their time launching kernels. A graph launches all kernels of a step at once; streams let several
-small networks share the GPU.
+Small networks spend their time launching kernels; a graph launches all kernels of a step at once.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import TypeVar
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +14,6 @@ from torch import Tensor, nn
 from sparcets.training.loop import Batch, Step
 
 log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 WARM_UP = 3  # eager steps before the capture, so that libraries and optimisers have allocated what they need
 
 
@@ -104,33 +100,3 @@ def graph_adam(
         rate = torch.tensor(lr, dtype=torch.float32, device=device)
         return torch.optim.Adam(network.parameters(), lr=rate, betas=betas, capturable=True, fused=True)
     return torch.optim.Adam(network.parameters(), lr=lr, betas=betas)
-
-
-def run_on_streams(calls: Sequence[Callable[[], Result]], device: torch.device) -> list[Result]:
-    """Return the results of independent calls; on a GPU each call runs on a stream of its own.
-
-    Work queued afterwards waits for all of them. In a captured graph the calls become parallel branches, and their
-    backward passes run on the same streams. Inputs must outlive the calls, and no call may write what another reads.
-
-    >>> run_on_streams([lambda: 1, lambda: 2], torch.device("cpu"))
-    [1, 2]
-    """
-    if device.type != "cuda" or len(calls) < 2:
-        return [call() for call in calls]
-    here = torch.cuda.current_stream(device)
-    results = []
-    others = [_stream(device, number) for number in range(len(calls) - 1)]
-    for stream, call in zip(others, calls[1:], strict=True):
-        stream.wait_stream(here)
-        with torch.cuda.stream(stream):
-            results.append(call())
-    first = calls[0]()
-    for stream in others:
-        here.wait_stream(stream)
-    return [first, *results]
-
-
-@lru_cache(maxsize=64)
-def _stream(device: torch.device, number: int) -> torch.cuda.Stream:
-    stream: torch.cuda.Stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-    return stream

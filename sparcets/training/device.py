@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -222,25 +220,3 @@ def number_of_threads() -> int:
 def _number_of_a_new_thread() -> int:
     with ThreadPoolExecutor(1) as new:
         return new.submit(torch.get_num_threads).result()
-
-
-CAPABLE = (8, 0)  # compute capability from which on bfloat16 and TF32 products exist
-
-
-@lru_cache(maxsize=64)
-def has_triton(device: torch.device) -> bool:
-    """Return whether Triton kernels run on a device; tried once, since the C compiler they need may be missing.
-
-    >>> has_triton(torch.device("cpu"))
-    False
-    """
-    if device.type != "cuda" or find_spec("triton") is None or torch.cuda.get_device_capability(device) < CAPABLE:
-        return False
-    from sparcets.training.fused_lstm import probe
-
-    try:
-        probe(device)
-    except Exception as error:  # Triton, a C compiler or a read-only folder may raise anything
-        log.warning("Triton kernels are not available, which is slower: %s", str(error).partition("\n")[0])
-        return False
-    return True

@@ -297,8 +297,6 @@ class Pairing:
         Of all draws.
     device
         Where the batches are needed; an epoch's are brought there at once.
-    min_batches
-        Batches of an epoch; where the queries make fewer, they come several times.
     """
 
     def __init__(
@@ -310,9 +308,7 @@ class Pairing:
         balance: bool,
         seed: int,
         device: torch.device,
-        min_batches: int = 1,
     ) -> None:
-        self.min_batches = min_batches
         self.y, self.target, self.seed, self.device = y, target, seed, device
         self.classes, self.position = np.unique(y, return_inverse=True)  # those that have series
         self.members = {int(k): np.flatnonzero(y == k) for k in self.classes}
@@ -330,7 +326,7 @@ class Pairing:
 
     def __len__(self) -> int:
         """Return the number of batches of an epoch."""
-        return max(self.min_batches, -(-len(self.queries) // self.batch_size))
+        return -(-len(self.queries) // self.batch_size)
 
     def __call__(self, epoch: int) -> Iterator[Batch]:
         """Yield the batches of an epoch: rows of queries, target classes, rows of real series of those classes."""

@@ -18,18 +18,12 @@ from sparcets.motion.skeleton import CATCHING_ARMS, Limb, coordinates
 from sparcets.training.networks import blank_padding, true_steps
 
 REPORTED = ("generator", "discriminator", "valid", "changed")  # values that a step reports besides the terms
-EXPLAINED_WEIGHT = 0.25  # weight of the explained classifier in the classification term; the others share the rest
 SOFTNESS = 0.1  # of the smooth count: a change of this many standard deviations counts half
 
 
 def adversarial(logit: Tensor) -> Tensor:
     """−log D(x_cf), from the discriminator's logit (batch,)."""
     return F.softplus(-logit)
-
-
-def hinge_adversarial(logit: Tensor) -> Tensor:
-    """−D(x_cf), the generator's side of the hinge loss (batch,)."""
-    return -logit
 
 
 def classification(log_proba: Tensor, target: Tensor) -> Tensor:
@@ -73,11 +67,6 @@ def discriminator(real: Tensor, fake: Tensor) -> Tensor:
     return (F.softplus(-real) + F.softplus(fake)) / 2
 
 
-def hinge_discriminator(real: Tensor, fake: Tensor) -> Tensor:
-    """max(0, 1 − D(target)) + max(0, 1 + D(x_cf)), from logits (batch,), per pair."""
-    return F.relu(1 - real) + F.relu(1 + fake)
-
-
 @dataclass(frozen=True)
 class LossTerm:
     """A loss term of the user's own, which encodes domain knowledge.
@@ -113,14 +102,11 @@ class LossInputs:
     target
         Wanted classes (batch,).
     log_proba
-        Log-probabilities of the classifier (batch, classes), or of an ensemble (members, batch, classes) whose first
-        member is the classifier; empty if no term needs them.
+        Log-probabilities of the classifier (batch, classes); empty if no term needs them.
     logit
         Logits of the discriminator (batch,); empty if no term needs them.
     query_raw, counterfactual_raw
         In the data's own units, for the user's loss terms.
-    sparsity_weight
-        Factor of the sparsity term per query (batch,); None for a factor of 1.
     lengths
         True lengths of padded series (batch,), or None; the residuals are 0 beyond.
     """
@@ -131,7 +117,6 @@ class LossInputs:
     logit: Tensor
     query_raw: Tensor
     counterfactual_raw: Tensor
-    sparsity_weight: Tensor | None = None
     lengths: Tensor | None = None
 
 
@@ -148,8 +133,6 @@ class Objective:
         Whether the sparsity term has a gradient; False is the published behaviour, where it is reported only.
     domain_losses
         The user's own loss terms by name.
-    hinge
-        Whether generator and discriminator are trained with the hinge loss instead of the paper's cross-entropy.
     n_side
         Number of side inputs among the features, the last ones, which the user's terms are not given.
     """
@@ -161,7 +144,6 @@ class Objective:
         n_mutable: int,
         trains_sparsity: bool,
         domain_losses: Mapping[str, LossTerm] | None = None,
-        hinge: bool = False,
         n_side: int = 0,
     ) -> None:
         own = dict(domain_losses or {})
@@ -172,7 +154,7 @@ class Objective:
                 raise ConfigError(f"{name!r} is the name of another value in the history; give your term another name.")
             if not isinstance(term, LossTerm):
                 raise ConfigError(f"the term {name!r} must be a LossTerm(weight, function), got {type(term).__name__}.")
-        self.hinge, self.n_side = hinge, n_side
+        self.n_side = n_side
         self.n_mutable = n_mutable
         self.trains_sparsity = trains_sparsity
         self.domain_losses = {name: term for name, term in own.items() if term.weight != 0}
@@ -193,15 +175,8 @@ class Objective:
     def __call__(self, candidate: LossInputs) -> tuple[Tensor, Tensor]:
         """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``."""
         values = {name: self._term(name, candidate) for name in self.names}
-        costs = dict(values)
-        if candidate.sparsity_weight is not None and "sparsity" in costs:
-            costs["sparsity"] = costs["sparsity"] * candidate.sparsity_weight
-        total = torch.stack([weight * costs[name].mean() for name, weight in self.weights.items()]).sum()
+        total = torch.stack([weight * values[name].mean() for name, weight in self.weights.items()]).sum()
         return total, torch.stack([value.detach().mean() for value in values.values()])
-
-    def discriminator_loss(self, real: Tensor, fake: Tensor) -> Tensor:
-        """Return the discriminator's loss, from logits (batch,), averaged."""
-        return (hinge_discriminator if self.hinge else discriminator)(real, fake).mean()
 
     def _term(self, name: str, c: LossInputs) -> Tensor:
         if name in self.domain_losses:
@@ -215,12 +190,9 @@ class Objective:
                 )
             return value
         if name == "adversarial":
-            return hinge_adversarial(c.logit) if self.hinge else adversarial(c.logit)
+            return adversarial(c.logit)
         if name == "classification":
-            if c.log_proba.ndim == 2:
-                return classification(c.log_proba, c.target)
-            explained, *others = [classification(member, c.target) for member in c.log_proba]
-            return torch.lerp(torch.stack(others).mean(0), explained, EXPLAINED_WEIGHT) if others else explained
+            return classification(c.log_proba, c.target)
         if name == "similarity":
             return similarity(c.delta, c.lengths)
         if name == "smoothness":

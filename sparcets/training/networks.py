@@ -42,18 +42,6 @@ def spread_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
     return mean_over_time(apart.square(), lengths).sqrt()
 
 
-def pool_over_time(h: Tensor, lengths: Tensor | None) -> Tensor:
-    """Return mean and largest state over the steps of each series, (batch, features, 2 * channels).
-
-    States (batch, time, features, channels) are 0 where there is padding.
-    """
-    mask = inside(lengths, h)
-    if mask is None or lengths is None:
-        return torch.cat([h.mean(1), h.amax(1)], dim=2)
-    largest = h.masked_fill(~mask[..., None], -torch.inf).amax(1)
-    return torch.cat([h.sum(1) / lengths[:, None, None], largest], dim=2)
-
-
 def reversed_in_time(h: Tensor, lengths: Tensor | None) -> Tensor:
     """Return series (batch, time, hidden) backwards, each from its own end; padding stays where it is."""
     if lengths is None:

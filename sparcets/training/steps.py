@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sparcets.training import losses
-from sparcets.training.cuda import graph_adam, run_on_streams
+from sparcets.training.cuda import graph_adam
 from sparcets.training.loop import Batch
 from sparcets.training.losses import LossInputs, Objective
 from sparcets.training.networks import blank_padding, fill_gaps, lengths_of, spread_over_time
@@ -183,52 +183,34 @@ class GanStep:
         class_condition = target if self.conditional else torch.zeros_like(target)
         self.generator.train()
         self.discriminator.train()
-        real = self.filled(real, real_lengths)
-        residual = self._residual(self.filled(query, lengths), class_condition, lengths)
+        residual = self.generator(self.filled(query, lengths), class_condition, lengths)
         delta = self.projection(query, residual, lengths)
         counterfactual = query + delta
         inputs = self._loss_inputs(query, counterfactual, delta, target, class_condition, lengths)
         total, values = self.objective(inputs)
-
-        def backward_generator() -> Tensor:
-            self.optimisers["generator"].zero_grad(set_to_none=True)
-            total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
-            return total.detach()[None]
-
-        def backward_discriminator() -> Tensor:
-            self.optimisers["discriminator"].zero_grad(set_to_none=True)
-            both = lengths_of(self.lengths, torch.cat([batch["real"], batch["query"]]))
-            fake = self.filled(counterfactual.detach(), lengths)
-            loss = self._discriminator_loss(real, fake, class_condition, both)
-            loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
-            return loss.detach()[None]
-
-        # The two gradients are independent; both optimisers step once both gradients are known.
-        backwards = {"generator": backward_generator}
+        self.optimisers["generator"].zero_grad(set_to_none=True)
+        total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
+        report = [values, total.detach()[None]]
         if self.objective.needs_discriminator:
-            backwards["discriminator"] = backward_discriminator
-        report = [values, *run_on_streams(list(backwards.values()), query.device)]
-        for name in backwards:
-            self.optimisers[name].step()
-        self._after_step()
+            fake = self.filled(counterfactual.detach(), lengths)
+            both = lengths_of(self.lengths, torch.cat([batch["real"], batch["query"]]))
+            logits = self.discriminator(
+                torch.cat([self.filled(real, real_lengths), fake]), torch.cat([class_condition, class_condition]), both
+            )  # one pass for both
+            loss = losses.discriminator(*logits.chunk(2)).mean()
+            self.optimisers["discriminator"].zero_grad(set_to_none=True)
+            loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
+            self.optimisers["discriminator"].step()
+            report.append(loss.detach()[None])
+        self.optimisers["generator"].step()
         if self.objective.needs_classifier:
-            log_proba = inputs.log_proba.detach()
-            explained = log_proba if log_proba.ndim == 2 else log_proba[0]
-            report.append((explained.argmax(1) == target).float().mean()[None])
+            report.append((inputs.log_proba.detach().argmax(1) == target).float().mean()[None])
         report.append(losses.count_changed(delta.detach(), self.objective.n_mutable, lengths).mean()[None])
         return torch.cat(report)
-
-    def _residual(self, query: Tensor, class_condition: Tensor, lengths: Tensor | None) -> Tensor:
-        """Return the generator's residuals (batch, time, features)."""
-        residual: Tensor = self.generator(query, class_condition, lengths)
-        return residual
 
     def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         """Return standardised series as the networks get them: without gaps."""
         return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
-
-    def _after_step(self) -> None:
-        """Hook that runs after both optimisers have stepped."""
 
     def _loss_inputs(
         self,
@@ -242,17 +224,10 @@ class GanStep:
         """Return the counterfactuals with the outputs of classifier and discriminator."""
         raw = counterfactual * self.scale + self.center  # with gaps, which the classifier fills in its own way
         objective, unused = self.objective, raw.new_empty(0)
-        log_proba, logit = run_on_streams(
-            [
-                lambda: self.log_proba(raw, lengths) if objective.needs_classifier else unused,
-                lambda: (
-                    self.discriminator(self.filled(counterfactual, lengths), class_condition, lengths)
-                    if objective.needs_discriminator
-                    else unused
-                ),
-            ],
-            raw.device,
-        )
+        log_proba = self.log_proba(raw, lengths) if objective.needs_classifier else unused
+        logit = unused
+        if objective.needs_discriminator:
+            logit = self.discriminator(self.filled(counterfactual, lengths), class_condition, lengths)
         return LossInputs(
             delta=delta,
             target=target,
@@ -262,14 +237,6 @@ class GanStep:
             counterfactual_raw=self.filled(counterfactual, lengths) * self.scale + self.center if self.gaps else raw,
             lengths=lengths,
         )
-
-    def _discriminator_loss(
-        self, real: Tensor, fake: Tensor, class_condition: Tensor, lengths: Tensor | None
-    ) -> Tensor:
-        logits = self.discriminator(
-            torch.cat([real, fake]), torch.cat([class_condition, class_condition]), lengths
-        )  # one pass for both
-        return self.objective.discriminator_loss(*logits.chunk(2))
 
     def validate(self) -> Mapping[str, float]:
         """Return nothing: only training values are reported."""

@@ -1,4 +1,4 @@
-"""Speed benchmark: training, fitting, explaining, latency of one query, memory, and growth of time with size.
+"""Speed benchmark: fitting, explaining, latency of one query, memory, and growth of time with size.
 
 Every row has a value and its unit and, where there is one, the ratio to a reference measured in the same run, since
 times of different machines cannot be compared. All answers are checked by the explained classifier, as always.
@@ -7,23 +7,219 @@ times of different machines cannot be compared. All answers are checked by the e
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import platform
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparcets.core.arrays import FloatArray
-from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError
+from sparcets.core.errors import CapabilityError, ConfigError, FileFormatError, SparcetsError
+from sparcets.io.engines import starting_process
 from sparcets.io.files import atomic_path, reason
-from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, memory_of_stream, plain_step, series
 
-if TYPE_CHECKING:
-    from sparcets.methods.adversarial import GanTraining
+
+@dataclass(frozen=True, kw_only=True)
+class SpeedSizes:
+    """How much is measured."""
+
+    n_series: int = 1200  # training series; enough to use a GPU well
+    shape: tuple[int, int] = (50, 50)  # steps, features
+    classifier_steps: int = 200
+    queries: int = 64  # explained to measure a rate
+    explained: tuple[int, ...] = (1, 32)  # queries per call of explain
+    singles: int = 100  # queries explained one at a time
+    stream: int = 1000  # queries from a memory map
+    decades: tuple[int, ...] = (5, 16, 50, 160)  # sizes over which the exponent of the growth is fitted
+
+    @classmethod
+    def quick(cls) -> SpeedSizes:
+        """Return sizes that take seconds, to check that everything runs."""
+        return cls(
+            n_series=60,
+            shape=(10, 4),
+            classifier_steps=100,
+            queries=16,
+            explained=(1, 8),
+            singles=5,
+            stream=200,
+            decades=(4, 8, 16),
+        )
+
+
+class Bench:
+    """Data, a classifier and an explainer, created once and shared by the parts of the benchmark."""
+
+    def __init__(self, *, device: str, sizes: SpeedSizes, seed: int) -> None:
+        from sparcets.training.device import resolve_device
+
+        self.device, self.sizes, self.seed = resolve_device(device), sizes, seed
+        self.X, self.y = series(sizes.n_series, *sizes.shape, seed=seed)
+        self._created: dict[str, Any] = {}
+
+    def machine(self) -> dict[str, Any]:
+        """Return the row that describes the machine, the versions and the data."""
+        import torch
+
+        from sparcets import __version__
+
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        gpu = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else None
+        return {
+            "name": gpu or platform.processor() or platform.machine(),
+            "device": self.device.type,
+            "cores": cores,
+            "threads": torch.get_num_threads(),
+            "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            "torch": torch.__version__,
+            "sparcets": __version__,
+            "steps": self.sizes.shape[0],
+            "features": self.sizes.shape[1],
+            "series": self.sizes.n_series,
+        }
+
+    def classifier(self) -> Any:
+        """Return the classifier to explain: a bi-LSTM of the default size."""
+        if "classifier" not in self._created:
+            self._created["classifier"] = self.fit_classifier(self.X, self.y)
+        return self._created["classifier"]
+
+    def explainer(self) -> Any:
+        """Return a fitted explainer with default settings."""
+        if "explainer" not in self._created:
+            self._created["explainer"] = self.fit_explainer(self.classifier(), self.X, self.y)
+        return self._created["explainer"]
+
+    def queries(self, n: int) -> FloatArray:
+        """Return ``n`` series (n, time, features) that the classifier puts into class 0."""
+        found = self.X[self.classifier().predict(self.X) == 0]
+        return np.ascontiguousarray(np.resize(found if len(found) else self.X, (n, *self.X.shape[1:])))
+
+    def fit_classifier(self, X: FloatArray, y: Any) -> Any:
+        """Return a bi-LSTM of the default size, trained for a few steps."""
+        from sparcets.core.settings import ClassifierConfig
+        from sparcets.models.network import TorchClassifier
+
+        epochs = -(-32 * self.sizes.classifier_steps // len(X))
+        config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(self.device), seed=self.seed)
+        return TorchClassifier("bilstm", config).fit(X, y, progress=False)
+
+    def fit_explainer(self, classifier: Any, X: FloatArray, y: Any) -> Any:
+        """Return a fitted explainer with default settings."""
+        from sparcets.core.settings import ExplainerConfig
+        from sparcets.methods.own.explainer import Explainer
+
+        config = ExplainerConfig().override(f"device={self.device}", f"seed={self.seed}")
+        return Explainer(classifier, config).fit(X, y, progress=False)
+
+    def with_sizes(self, sizes: SpeedSizes) -> Bench:
+        """Return a bench of other sizes on the same device."""
+        return type(self)(device=str(self.device), sizes=sizes, seed=self.seed)
+
+    @contextmanager
+    def timer(self) -> Iterator[Callable[[], float]]:
+        """Yield a function that returns the seconds since the start, after waiting for the device."""
+        import torch
+
+        def wait() -> None:
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+
+        def seconds() -> float:
+            wait()
+            return time.perf_counter() - start
+
+        wait()
+        start = time.perf_counter()
+        yield seconds
+
+
+def series(n: int, n_steps: int, n_features: int, *, seed: int) -> tuple[FloatArray, Any]:
+    """Return noise (n, time, features) and labels of two classes; in class 1, half of the features are shifted by 1.
+
+    The classes are learnt in seconds.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, n_steps, n_features)).astype(np.float32)
+    y = np.arange(n) % 2
+    X[y == 1, :, : (n_features + 1) // 2] += 1.0
+    return X, y
+
+
+def memory_of_stream(explainer: Any, queries: FloatArray, n: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield rows: peak memory of explaining ``n`` queries, its growth after the first tenth, and the rate.
+
+    Parameters
+    ----------
+    explainer
+        Fitted explainer of a ``TorchClassifier``.
+    queries
+        Series (batch, time, features), repeated until there are ``n``.
+    n
+        Number of queries.
+    folder
+        Folder for the memory map and the answers; needs three times the size of the queries.
+    """
+    _peak()  # raises where it cannot be read
+    explainer.classifier.save(folder / "classifier")
+    explainer.save(folder / "explainer")
+    shape = (n, *queries.shape[1:])
+    X = np.lib.format.open_memmap(folder / "X.npy", "w+", queries.dtype, shape)  # type: ignore[no-untyped-call]
+    for start in range(0, n, len(queries)):
+        X[start : start + len(queries)] = queries[: n - start]
+    X.flush()
+    del X
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    worker = context.Process(target=_stream, args=(folder, str(explainer.config.device), sender))
+    with starting_process():
+        worker.start()
+    sender.close()
+    try:
+        early, peak, seconds = receiver.recv()
+    except EOFError as error:
+        raise RuntimeError("the process that measures memory died, perhaps for lack of memory") from error
+    finally:
+        worker.join()
+    name = f"{n:,} queries from a memory map to a folder"
+    yield {"name": f"{name}: peak", "value": peak / 2**20, "unit": "MiB"}
+    yield {"name": f"{name}: growth after the first tenth", "value": (peak - early) / 2**20, "unit": "MiB"}
+    yield {"name": f"{name}: rate", "value": (n - n // 10) / seconds, "unit": "explanations/s"}
+
+
+def _peak() -> int:
+    """Return the peak memory of this process, in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss would include the peak of the parent process
+        lines = dict(line.split(":", 1) for line in status.read_text(encoding="utf-8").splitlines())
+        return 1024 * int(lines["VmHWM"].split()[0])
+    try:
+        import resource
+    except ImportError as error:
+        raise CapabilityError("peak memory cannot be read here: there is neither /proc nor getrusage.") from error
+    unit = 1 if sys.platform == "darwin" else 1024  # bytes there, kibibytes elsewhere
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _stream(folder: Path, device: str, sender: Any) -> None:
+    from sparcets.methods.folder import load
+    from sparcets.models.network import load_classifier
+
+    explainer = load(folder / "explainer", classifier=load_classifier(folder / "classifier", device=device))
+    X = np.load(folder / "X.npy", mmap_mode="r")
+    explainer.explain(X[: len(X) // 10], target=1, out=folder / "tenth", progress=False)
+    early, start = _peak(), time.perf_counter()
+    explainer.explain(X[len(X) // 10 :], target=1, out=folder / "rest", progress=False)
+    sender.send((early, _peak(), time.perf_counter() - start))
 
 
 COLUMNS = ("part", "what", "batch", "value", "unit", "reference", "times as fast")
@@ -58,59 +254,6 @@ def short(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) < 0.1 else f"{value:.{1 if abs(value) >= 10 else 2}f}"
-
-
-def training(bench: Bench) -> Iterator[dict[str, Any]]:
-    """Yield training steps per second by method and batch size; the reference is :func:`plain_step`, batch size 32."""
-    from sparcets.core.settings import CounterGanConfig, GanConfig, SparceConfig
-
-    plain = plain_step(bench.X, bench.fit_classifier(bench.X, bench.y), 1, bench.device)
-    reference = bench.rate(plain, bench.sizes.steps)
-    unit = "steps/s"
-    yield {"name": "the paper's step, plain", "batch": 32, "value": reference, "unit": unit}
-    methods = (
-        ("sparce, paper", "sparce", SparceConfig.paper(target=1)),
-        ("countergan, paper", "countergan", CounterGanConfig.paper(target=1)),
-        ("gan, paper", "gan", GanConfig.paper(target=1)),
-    )
-    for name, method, config in methods:
-        config = config.override("train.epochs=1", f"device={bench.device}", f"seed={bench.seed}")
-        for batch in bench.sizes.batches:
-            rate = _training_rate(bench, method, config.override(f"train.batch_size={batch}"))
-            yield {
-                "name": name,
-                "batch": batch,
-                "value": rate,
-                "unit": unit,
-                "ratio": rate * batch / (reference * 32),  # in series per second, since larger batches do more per step
-                "reference": "the paper's step, plain",
-            }
-
-
-def _training_rate(bench: Bench, method: str, config: Any) -> float:
-    """Return the training steps per second of a method.
-
-    Measured in a fit whose training loop is replaced by timed steps. The checks that follow are left out, since a
-    generator may fail them after so few steps.
-    """
-    from sparcets.methods import EXPLAINERS
-    from sparcets.training.cuda import CapturedStep
-
-    kind = EXPLAINERS.load(method)
-    rates = []
-
-    def run_timed_steps(self: Any, training: GanTraining, progress: bool | None) -> None:
-        step = CapturedStep(training.step, training.step.x.device)
-        batches = [batch for epoch in range(bench.sizes.steps) for batch in training.pairing(epoch)]
-        next_batch = iter(batches * (2 + 10 // len(batches)))
-        rates.append(bench.rate(lambda: step.update(next(next_batch)), min(bench.sizes.steps, len(batches))))
-
-    def no_check(self: Any, *_: Any) -> None: ...
-
-    checks = dict.fromkeys(("_check_generator", "_check_model"), no_check)
-    timed = type(kind.__name__, (kind,), {"_run_training": run_timed_steps, **checks})
-    timed(bench.classifier(), config).fit(bench.X, bench.y, progress=False)
-    return rates[0]
 
 
 Row = dict[str, Any]
@@ -322,7 +465,6 @@ def growth_exponent(seconds: Mapping[int, float]) -> float:
 
 
 PARTS: dict[str, Callable[[Bench], Iterator[Row]]] = {
-    "training": training,
     "fitting": fitting,
     "explaining": explaining,
     "latency": latency,

@@ -158,9 +158,7 @@ def speed(
     ] = None,
     part: Annotated[
         Many,
-        typer.Option(
-            "--part", help="training, fitting, explaining, latency, memory or scaling; may be repeated; default: all."
-        ),
+        typer.Option("--part", help="fitting, explaining, latency, memory or scaling; may be repeated; default: all."),
     ] = None,
     queries: Annotated[
         int, typer.Option(help="Queries explained from a memory map, for the part memory.", min=10)
@@ -170,14 +168,13 @@ def speed(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure the speed of training and explaining on this machine, and of references in the same run."""
+    """Measure the speed of fitting and explaining on this machine, and of references in the same run."""
     from dataclasses import replace
 
     from sparcets.io.files import file_to_write
     from sparcets.training.device import resolve_device
     from sparcets_paper.benchmark.speed import COLUMNS as SPEED_COLUMNS
-    from sparcets_paper.benchmark.speed import cells, run_speed
-    from sparcets_paper.benchmark.speed_setting import SpeedSizes
+    from sparcets_paper.benchmark.speed import SpeedSizes, cells, run_speed
 
     file = out if out is not None else Path("results") / f"speed-{resolve_device(device).type}.jsonl"
     file_to_write(file)  # raises before anything is computed

@@ -30,7 +30,7 @@ DECIDING = {
     "sparcets/methods": "adversarial base ics request",
     "sparcets/models": "network",
     "sparcets/motion": "catching limbs oracle simulator skeleton",
-    "sparcets/training": "architectures cuda device fused_lstm generator loop losses networks projection steps",
+    "sparcets/training": "architectures cuda device generator loop losses networks projection steps",
     "sparcets_paper/benchmark": "cell embedding properties",
 }
 

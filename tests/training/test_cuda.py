@@ -1,4 +1,4 @@
-"""A captured step computes what the plain step does; calls on parallel streams what they do one after the other."""
+"""A captured step computes what the plain step does."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ import sparcets as sp
 from sparcets.methods import adversarial as gan_training
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.cuda import CapturedStep, run_on_streams
+from sparcets.training.cuda import CapturedStep
 from sparcets.training.loop import Step
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
@@ -97,44 +97,3 @@ def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptur
     assert float(value) == 3.0
     assert sum("without a CUDA graph" in r.message for r in caplog.records) == 1
     torch.cuda.set_rng_state(torch.cuda.get_rng_state())  # still usable
-
-
-def test_results_come_in_the_order_of_the_calls():
-    assert run_on_streams([lambda i=i: i * i for i in range(5)], torch.device("cpu")) == [0, 1, 4, 9, 16]
-    assert run_on_streams([], torch.device("cpu")) == [] and run_on_streams([lambda: None], torch.device("cpu")) == [
-        None
-    ]
-
-
-def test_an_error_in_one_is_not_swallowed():
-    with pytest.raises(ZeroDivisionError):
-        run_on_streams([lambda: 1, lambda: 1 // 0], torch.device("cpu"))
-
-
-@pytest.mark.gpu
-@needs_gpu
-# The first graph is still alive, so that gradients of later ones are added up on its stream; PyTorch warns of that.
-@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream does not match")
-def test_on_a_gpu_values_and_gradients_are_those_of_one_after_the_other():
-    device = torch.device("cuda")
-    layers = [torch.nn.Linear(64, 64, device=device) for _ in range(6)]
-    x = torch.randn(512, 64, device=device, requires_grad=True)
-
-    def work(layer):
-        def run():
-            h = x * 2
-            for _ in range(20):
-                h = torch.tanh(layer(h))
-            return h
-
-        return run
-
-    alone = torch.stack([work(layer)() for layer in layers]).square().sum()
-    alone.backward()
-    expected, x.grad = x.grad, None
-    for _ in range(5):
-        together = torch.stack(run_on_streams([work(layer) for layer in layers], device)).square().sum()
-        together.backward()
-        torch.testing.assert_close(together, alone)
-        torch.testing.assert_close(x.grad, expected)
-        x.grad = None

@@ -1,7 +1,6 @@
 """The five terms, their weighted sum and the user's own terms, by hand on two small series."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
@@ -10,7 +9,7 @@ from sparcets.core.errors import ConfigError, UnknownNameError
 from sparcets.core.settings import LossWeights
 from sparcets.motion.catching import FEATURES
 from sparcets.training import losses
-from sparcets.training.losses import CATCHING_ARMS, EXPLAINED_WEIGHT, LossInputs, LossTerm, Objective, limb_lengths
+from sparcets.training.losses import CATCHING_ARMS, LossInputs, LossTerm, Objective, limb_lengths
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])  # (2, 3, 2)
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
@@ -56,12 +55,6 @@ def test_the_gradient_of_sparsity_agrees_with_removing_an_entry():
     assert (delta.grad[DELTA == 0] == 0).all()
 
 
-def test_the_hinge_loss_has_no_gradient_beyond_its_margin():
-    real, fake = torch.tensor([2.0, 0.0], requires_grad=True), torch.tensor([-2.0, 0.0], requires_grad=True)
-    losses.hinge_discriminator(real, fake).sum().backward()
-    assert real.grad.tolist() == [0.0, -1.0] and fake.grad.tolist() == [0.0, 1.0]
-
-
 def candidate():
     return LossInputs(
         delta=DELTA,
@@ -73,9 +66,9 @@ def candidate():
     )
 
 
-def objective(*, trains_sparsity=True, domain_losses=None, hinge=False, **weights):
+def objective(*, trains_sparsity=True, domain_losses=None, **weights):
     chosen = LossWeights(**(NONE | weights))
-    return Objective(chosen, n_mutable=2, trains_sparsity=trains_sparsity, domain_losses=domain_losses, hinge=hinge)
+    return Objective(chosen, n_mutable=2, trains_sparsity=trains_sparsity, domain_losses=domain_losses)
 
 
 def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
@@ -91,43 +84,6 @@ def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
     assert of.names == ("adversarial", "classification", "similarity", "sparsity", "smoothness")
     torch.testing.assert_close(values, torch.tensor(expected))
     torch.testing.assert_close(total, torch.tensor(sum((i + 1) * v for i, v in enumerate(expected))))
-
-
-def test_generator_and_discriminator_play_for_the_same_loss():
-    real, fake = torch.tensor([0.5, 3.0]), torch.tensor([0.5, -3.0])
-    logit = torch.tensor([0.5, -1.5])
-    plain, hinge = objective(adversarial=1), objective(adversarial=1, hinge=True)
-    judged = replace(candidate(), logit=logit)
-    torch.testing.assert_close(hinge(judged)[0], torch.tensor(0.5))  # minus the mean logit
-    torch.testing.assert_close(hinge.discriminator_loss(real, fake), torch.tensor((0.5 + 1.5) / 2))
-    entropy = [math.log(1 + math.exp(-v)) for v in (0.5, -1.5)]
-    torch.testing.assert_close(plain(judged)[0], torch.tensor(sum(entropy) / 2))
-    halves = [math.log(1 + math.exp(-v)) / 2 for v in (0.5, 3.0, -0.5, 3.0)]
-    torch.testing.assert_close(plain.discriminator_loss(real, fake), torch.tensor(sum(halves) / 2))
-
-
-def test_the_explained_classifier_weighs_a_quarter_and_the_auxiliary_ones_share_the_rest():
-    of = objective(classification=1)
-    one = candidate()
-    others = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.5, 0.5], [0.25, 0.75]]]).log()
-    total, values = of(replace(one, log_proba=torch.cat([one.log_proba[None], others])))
-    assert EXPLAINED_WEIGHT == 0.25
-    expected = 0.25 * (math.log(2) + math.log(4)) / 2
-    expected += 0.75 * (math.log(10) + math.log(2) + math.log(2) + math.log(4)) / 4
-    torch.testing.assert_close(total, torch.tensor(expected))
-    torch.testing.assert_close(values, torch.tensor([expected]))
-    torch.testing.assert_close(of(replace(one, log_proba=one.log_proba[None]))[0], of(one)[0])  # an ensemble of one
-
-
-def test_the_weight_of_sparsity_is_each_query_s_own_and_the_report_is_without_it():
-    of = objective(similarity=3, sparsity=4)
-    total, values = of(replace(candidate(), sparsity_weight=torch.tensor([0.5, 3.0])))
-    torch.testing.assert_close(values, torch.tensor([11 / 12, 5 / 12]))
-    torch.testing.assert_close(total, torch.tensor(3 * 11 / 12 + 4 * (0.5 * 3 / 6 + 3 * 2 / 6) / 2))
-    without = objective(similarity=3)
-    torch.testing.assert_close(
-        without(replace(candidate(), sparsity_weight=torch.tensor([0.5, 3.0])))[0], without(candidate())[0]
-    )
 
 
 def test_own_terms_are_in_the_data_s_units_and_a_weight_of_0_never_calls_them():

@@ -1,4 +1,4 @@
-"""The speed benchmark: all parts run, rows are stored and read, and its reference is a training step.
+"""The speed benchmark: all parts run, rows are stored and read.
 
 No test depends on measured times."""
 
@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets_paper.benchmark.speed import PARTS, cells, read_rows, run_speed
-from sparcets_paper.benchmark.speed_setting import Bench, SpeedSizes, _peak, plain_step
+from sparcets_paper.benchmark.speed import PARTS, Bench, SpeedSizes, _peak, cells, read_rows, run_speed
 
 pytestmark = pytest.mark.long
 
@@ -28,17 +26,13 @@ TINY = replace(SpeedSizes.quick(), n_series=40, classifier_steps=60, decades=(3,
 
 def test_all_parts_run_and_are_stored(tmp_path: Path) -> None:
     new: list[dict] = []
-    some = ("training", "explaining", "latency", "memory")
+    some = ("explaining", "latency", "memory")
     rows = run_speed(device="cpu", sizes=TINY, parts=some, out=tmp_path / "s.jsonl", on_row=new.append)
     assert not [row for row in rows if "error" in row]
     assert rows[0]["part"] == "machine" and rows[0]["device"] == "cpu" and rows[0]["cores"] >= 1
     assert new == rows[1:] and read_rows(tmp_path / "s.jsonl") == json.loads(json.dumps(rows))
     assert {row["part"] for row in rows[1:]} == set(some)
     assert all(np.isfinite(row["value"]) for row in rows[1:])
-    trained = [row for row in rows if row["part"] == "training"]
-    assert [row["name"] for row in trained][:3] == ["the paper's step, plain", "sparce, paper", "countergan, paper"]
-    plain, fast = trained[:2]
-    assert fast["ratio"] == pytest.approx(fast["value"] * fast["batch"] / (plain["value"] * 32))
     answered = [row for row in rows if row["part"] == "explaining" and "ratio" in row]
     assert {row["name"] for row in answered} == {"sparcets", "nearest"}
     assert {row["batch"] for row in answered} == set(TINY.explained)
@@ -99,19 +93,8 @@ def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path: Path, monk
     assert rows[1]["error"] == "RuntimeError: CUDA error: out of memory" and rows[2]["value"] == 1.0
     assert read_rows(tmp_path / "s.jsonl") == rows
     assert cells(rows[1])[1].startswith("RuntimeError")
-    with pytest.raises(ConfigError, match=r"the speed benchmark has no part 'sped'\. Known: training"):
+    with pytest.raises(ConfigError, match=r"the speed benchmark has no part 'sped'\. Known: fitting"):
         run_speed(device="cpu", parts=("sped",))
-
-
-def test_the_plain_step_learns() -> None:
-    """Its loss falls in training."""
-    bench = Bench(device="cpu", sizes=replace(TINY, n_series=60), seed=0)
-    torch.manual_seed(0)
-    step = plain_step(bench.X, bench.classifier(), 1, torch.device("cpu"), batch=16, hidden=16)
-    before = np.mean([step() for _ in range(5)])
-    for _ in range(150):
-        step()
-    assert np.mean([step() for _ in range(5)]) < before - 0.1
 
 
 def test_on_the_command_line(
