@@ -37,7 +37,6 @@ from sparcets.training.loop import (
     History,
     Pairing,
     Progress,
-    TensorBoard,
     TrainingFailure,
     train,
 )
@@ -238,7 +237,7 @@ class AdversarialExplainer(BaseExplainer[A]):
             for epoch, value in enumerate(history.values.get("generator", [])):
                 stopping.on_epoch_end(epoch, {"generator": value})
             start = config.epochs if stopping.stop else start
-            callbacks += [checkpoint, TensorBoard(job.checkpoint / "tensorboard")]
+            callbacks.append(checkpoint)
         training = GanTraining(
             step=step,
             pairing=pairing,

@@ -52,8 +52,7 @@ class Checkpoint(Callback):
         identity: str,
         reference_proba: Tensor,
     ) -> None:
-        for name in (FILE, "tensorboard"):  # which the same training writes beside it
-            inside(folder, name)
+        inside(folder, FILE)
         self.file = folder / FILE
         self.networks, self.optimisers = networks, optimisers
         self.history, self.identity, self.reference_proba = history, identity, reference_proba

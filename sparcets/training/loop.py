@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -13,10 +12,9 @@ import torch
 from torch import Tensor
 
 from sparcets.core.arrays import IntArray
-from sparcets.core.errors import DataError, StorageError
+from sparcets.core.errors import DataError
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import generator, spawn
-from sparcets.io.files import reason
 from sparcets.training.device import seeded
 
 EXPLODED = 1e6  # a loss this large does not recover
@@ -114,28 +112,6 @@ class KeepBest(Callback):
     def restore(self) -> None:
         """Put the best weights back."""
         self.network.load_state_dict(self._best)
-
-
-class TensorBoard(Callback):
-    """Writes the values for TensorBoard, if that is installed; otherwise it does nothing."""
-
-    def __init__(self, folder: Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            self._writer = None
-            return
-        try:
-            self._writer = SummaryWriter(str(folder))
-        except OSError as error:
-            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another path.") from error
-
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Write the values of an epoch."""
-        if self._writer is not None:
-            for name, value in logs.items():
-                self._writer.add_scalar(name, value, epoch)
-            self._writer.flush()
 
 
 class TrainingFailure(Exception):  # noqa: N818  (caught by the explainer, which restarts or explains)

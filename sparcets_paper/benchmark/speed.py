@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -178,18 +179,10 @@ def memory_of_stream(explainer: Any, queries: FloatArray, n: int, folder: Path) 
         X[start : start + len(queries)] = queries[: n - start]
     X.flush()
     del X
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    worker = context.Process(target=_stream, args=(folder, str(explainer.config.device), sender))
-    with starting_process():
-        worker.start()
-    sender.close()
-    try:
-        early, peak, seconds = receiver.recv()
-    except EOFError as error:
-        raise RuntimeError("the process that measures memory died, perhaps for lack of memory") from error
-    finally:
-        worker.join()
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:  # in a process of its own
+        with starting_process():
+            measured = pool.submit(_stream, folder, str(explainer.config.device))
+        early, peak, seconds = measured.result()
     name = f"{n:,} queries from a memory map to a folder"
     yield {"name": f"{name}: peak", "value": peak / 2**20, "unit": "MiB"}
     yield {"name": f"{name}: growth after the first tenth", "value": (peak - early) / 2**20, "unit": "MiB"}
@@ -210,7 +203,8 @@ def _peak() -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def _stream(folder: Path, device: str, sender: Any) -> None:
+def _stream(folder: Path, device: str) -> tuple[int, int, float]:
+    """Return the peak memory after a tenth of the queries and after all, and the seconds between the two."""
     from sparcets.methods.folder import load
     from sparcets.models.network import load_classifier
 
@@ -219,7 +213,7 @@ def _stream(folder: Path, device: str, sender: Any) -> None:
     explainer.explain(X[: len(X) // 10], target=1, out=folder / "tenth", progress=False)
     early, start = _peak(), time.perf_counter()
     explainer.explain(X[len(X) // 10 :], target=1, out=folder / "rest", progress=False)
-    sender.send((early, _peak(), time.perf_counter() - start))
+    return early, _peak(), time.perf_counter() - start
 
 
 COLUMNS = ("part", "what", "batch", "value", "unit", "reference", "times as fast")

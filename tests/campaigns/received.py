@@ -317,7 +317,7 @@ def checkpoints(here: Here) -> Any:
 
     folder = here.received / "checkpoint"
     folder.mkdir(parents=True)
-    name, target = ((FILE, f"restart/{FILE}"), ("again", "restart"), ("tensorboard", "tables"))[here.rng.integers(3)]
+    name, target = ((FILE, f"restart/{FILE}"), ("again", "restart"))[here.rng.integers(2)]
     (folder / name).symlink_to(here.outside / target)
     ways: list[Callable[[], Any]] = [
         lambda: has_identity(folder, "training"),

@@ -1,21 +1,16 @@
 """Callbacks, epoch by epoch and check by check."""
 
 import math
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from sparcets.core.errors import StorageError
 from sparcets.training.loop import (
     DEAD_CHECKS,
     LOST_CHECKS,
     DivergenceCheck,
     EarlyStopping,
     KeepBest,
-    TensorBoard,
     TrainingFailure,
     history_from_plain,
     history_to_plain,
@@ -123,14 +118,3 @@ def test_an_explosion_is_a_failure_at_checks_and_at_the_end_of_epochs(value):
         check(DivergenceCheck(), FINE | {"similarity": value})
     with pytest.raises(TrainingFailure, match=r"the training exploded: similarity is .* after epoch 3"):
         DivergenceCheck().on_epoch_end(2, FINE | {"similarity": value})
-
-
-def test_a_folder_that_tensorboard_cannot_write_is_an_error_in_words(tmp_path, monkeypatch):
-    class Writer:
-        def __init__(self, folder):
-            Path(folder).mkdir(parents=True)
-
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer))
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StorageError, match=r"cannot write .*tensorboard.*Choose another path"):
-        TensorBoard(tmp_path / "file" / "tensorboard")
