@@ -25,7 +25,6 @@ UNIT = "standard deviations"
 def plot_heatmaps(
     panels: Sequence[Panel],
     *,
-    curve_feature: int | None = None,
     feature_names: Sequence[str] | None = None,
     sampling_rate: float | None = None,
     unit: str = UNIT,
@@ -36,9 +35,7 @@ def plot_heatmaps(
     ----------
     panels
         Titles and series (time, features) of one shape, in one unit; the first is the query, whose curve is repeated in
-        grey under the others.
-    curve_feature
-        Index of the feature drawn as a curve; by default the one that differs most between the first and last panel.
+        grey under the others. The curves are those of the feature that differs most between the first and last panel.
     feature_names
         Names of the features, for the label of the curves.
     sampling_rate
@@ -53,15 +50,13 @@ def plot_heatmaps(
 
     Examples
     --------
-    >>> figure = plot_heatmaps([("query", np.zeros((9, 4))), ("SPARCE", np.eye(9, 4))], curve_feature=2)
+    >>> figure = plot_heatmaps([("query", np.zeros((9, 4))), ("SPARCE", np.eye(9, 4))])
     >>> [axes.get_title(loc="left") for axes in figure.axes[:2]]
     ['query', 'SPARCE']
     """
     titles, arrays = _check([panels])[0]
     stack = np.stack(arrays)  # (panels, time, features)
-    shown = int(np.abs(stack[-1] - stack[0]).sum(0).argmax()) if curve_feature is None else curve_feature
-    if not 0 <= shown < stack.shape[2]:
-        raise ShapeError(f"curve_feature must be an index below {stack.shape[2]}, the number of features, got {shown}.")
+    shown = int(np.abs(stack[-1] - stack[0]).sum(0).argmax())
     name = feature_names[shown] if feature_names is not None else f"feature {shown}"
     time = "time (s)" if sampling_rate else "time step"
     times = np.arange(stack.shape[1]) / (sampling_rate or 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,25 +38,10 @@ def build_explanation(
     query = np.array(np.broadcast_to(query, (B, T, F)), dtype=delta.dtype)
     other = (target + 1) % n_classes
     certain = np.eye(n_classes)[np.where(np.broadcast_to(valid, (B,)), target, other)]
-    info = SeriesInfo(
-        feature_names=tuple(feature_names or (f"f{i}" for i in range(F))),
-        class_names=tuple(f"c{k}" for k in range(n_classes)),
-        units=None,
-        sampling_rate=None,
-        mutable=np.ones(F, dtype=bool),
-        n_steps=T,
-        scaler=Scaler(
-            np.array(np.broadcast_to(center, (F,)), dtype=np.float64),
-            np.array(np.broadcast_to(scale, (F,)), dtype=np.float64),
-        ),
-        span=np.ones(F),
-        binary=np.zeros(F, dtype=bool),
-        low=np.full(F, -np.inf),
-        high=np.full(F, np.inf),
-        max_step=np.full(F, np.inf),
-        max_moves=np.full((4, F), np.inf),
-        max_bends=np.full((5, F), np.inf),
-    )
+    each = [np.array(np.broadcast_to(known, (F,)), dtype=np.float64) for known in (center, scale)]
+    info = SeriesInfo.from_series(np.zeros((1, T, F)), tuple(f"c{k}" for k in range(n_classes)))
+    names = tuple(feature_names or (f"f{i}" for i in range(F)))
+    info = replace(info, feature_names=names, scaler=Scaler(*each), span=np.ones(F))
     return Explanation(
         query=query,
         counterfactual=query + delta,

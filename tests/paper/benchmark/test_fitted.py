@@ -125,11 +125,8 @@ def truncate(file: Path) -> None:
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
     "weights truncated": lambda kept: truncate(next(kept.glob("arrays-*"))),
-    "no weights": lambda kept: next(kept.glob("arrays-*")).unlink(),
-    "settings truncated": lambda kept: truncate(kept / FILES.header),
     "empty settings": lambda kept: (kept / FILES.header).write_text("{}") and None,
     "killed before the time was written": lambda kept: (kept / SECONDS).unlink(),
-    "the time truncated": lambda kept: (kept / SECONDS).write_text('{"sec') and None,
 }
 
 
