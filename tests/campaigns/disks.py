@@ -8,7 +8,6 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,25 @@ from sparcets.core.errors import FileFormatError, SparcetsError
 from sparcets.data.load import save_dataset
 from sparcets.evaluation.scores import Scores
 from sparcets.io.files import TEMPORARY
-from sparcets.methods.folder import new_folder, write_fit
+from sparcets.methods.folder import new_folder
 from sparcets.show.report import write_report
 from sparcets_paper.benchmark.store import ResultStore
 
 from .files import quiet
-from .kinds import X, Y, checkpoint, classifier, explainer, of_checkpoint, of_classifier, of_explanation, read_fit
+from .kinds import (
+    X,
+    Y,
+    checkpoint,
+    classifier,
+    explainer,
+    explanation,
+    nearest,
+    of_checkpoint,
+    of_classifier,
+    of_explanation,
+    read_fit,
+    save_fit,
+)
 from .registry import OK, Trial, UnavailableError, campaign
 
 SIZE = 2**25  # bytes of the disk
@@ -48,36 +60,13 @@ class Action:
     read: Callable[[Path], Any]
 
 
-@cache
-def _classifier(version: int) -> sp.TorchClassifier:
-    config = classifier().config.override(f"seed={version}")
-    return sp.TorchClassifier("bilstm", config).fit(X, Y, progress=False)
-
-
-@cache
-def _nearest(version: int) -> sp.Nearest:
-    return sp.Nearest(_classifier(version), sp.NearestConfig.tiny()).fit(X, Y)
-
-
-@cache
-def _explanation(version: int) -> sp.Explanation:
-    return explainer("nearest").explain(X[: 4 + 20 * version], 1, progress=False)
-
-
-@cache
-def _scores(version: int) -> Scores:
-    return sp.evaluate(_explanation(version))
-
-
-@cache
-def _dataset(version: int) -> sp.Dataset:
-    return sp.Dataset.from_arrays(X + version, Y, test_size=0.3)
+def _answers(version: int) -> sp.Explanation:
+    return explanation(4 + 20 * version)
 
 
 def _fit(folder: Path, version: int) -> None:
     with new_folder(folder / "model", force=True) as new:
-        run = {"dataset": "mine.csv", "dataset_options": {}, "seed": version}
-        write_fit(new, _classifier(version).save, _nearest(version), run)
+        save_fit(new, version)
 
 
 def _checkpoint(folder: Path, version: int) -> None:
@@ -108,26 +97,28 @@ def _append(folder: Path, version: int) -> None:
 
 
 ACTIONS: dict[str, Action] = {
-    "classifier": Action(lambda f, v: _classifier(v).save(f / "clf"), lambda f: of_classifier(f / "clf")),
+    "classifier": Action(lambda f, v: classifier(v).save(f / "clf"), lambda f: of_classifier(f / "clf")),
     "explainer": Action(
-        lambda f, v: _nearest(v).save(f / "ex"),
+        lambda f, v: nearest(v).save(f / "ex"),
         lambda f: (f / "ex" / "explainer.json").read_text(),
     ),
     "fit folder": Action(_fit, lambda f: read_fit(f / "model")),
     "checkpoint": Action(_checkpoint, of_checkpoint),
     "explanation": Action(
-        lambda f, v: _explanation(v).save(f / "run.npz"),
+        lambda f, v: _answers(v).save(f / "run.npz"),
         lambda f: of_explanation(sp.load_explanation(f / "run.npz"))[0],
     ),
     "answers in shards": Action(_stream, _streamed),
     "results": Action(_append, lambda f: ResultStore(f / "results.jsonl").rows()),
-    "scores": Action(lambda f, v: _scores(v).save(f / "s.json"), lambda f: Scores.load(f / "s.json").to_dict()),
+    "scores": Action(
+        lambda f, v: sp.evaluate(_answers(v)).save(f / "s.json"), lambda f: Scores.load(f / "s.json").to_dict()
+    ),
     "data set": Action(
-        lambda f, v: save_dataset(_dataset(v), f / "d.npz"),
+        lambda f, v: save_dataset(sp.Dataset.from_arrays(X + v, Y, test_size=0.3), f / "d.npz"),
         lambda f: sp.load_dataset(f / "d.npz").X_train.tobytes(),
     ),
     "report": Action(
-        lambda f, v: write_report(_explanation(v), f / "report.html"),
+        lambda f, v: write_report(_answers(v), f / "report.html"),
         lambda f: (f / "report.html").read_bytes(),
     ),
 }

@@ -71,8 +71,9 @@ class Kind:
 
 
 @cache
-def classifier() -> sp.TorchClassifier:
-    tiny = {**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1, "hidden": 2, "layers": 1, "device": "cpu"}
+def classifier(seed: int = 0) -> sp.TorchClassifier:
+    small = {"epochs": 1, "hidden": 2, "layers": 1, "device": "cpu", "seed": seed}
+    tiny = {**sp.ClassifierConfig.tiny().to_dict(), **small}
     return sp.TorchClassifier("bilstm", sp.ClassifierConfig.from_dict(tiny)).fit(X, Y, progress=False)
 
 
@@ -92,8 +93,8 @@ def _explained(method: str) -> Any:
 
 
 @cache
-def explanation() -> sp.Explanation:
-    answers = explainer("nearest").explain(X[:4], 1, progress=False)
+def explanation(n: int = 4) -> sp.Explanation:
+    answers = explainer("nearest").explain(X[:n], 1, progress=False)
     return replace(answers, seconds=0.5)  # the same bytes every time
 
 
@@ -111,11 +112,15 @@ def of_explainer(folder: Path, method: str) -> Any:
     return state, ex._fitted().to_dict(), ex.config, ex.constraints_.to_dict(), ex.history_
 
 
-def _write_fit(folder: Path) -> None:
-    ex = sp.Nearest(classifier(), sp.NearestConfig.tiny()).fit(X, Y)
-    write_fit(
-        folder, classifier().save, ex, {"dataset": "mine.csv", "dataset_options": {}, "method": "nearest", "seed": 0}
-    )
+@cache
+def nearest(seed: int = 0) -> sp.Nearest:
+    """Return an explainer of a classifier of that seed."""
+    return sp.Nearest(classifier(seed), sp.NearestConfig.tiny()).fit(X, Y)
+
+
+def save_fit(folder: Path, seed: int = 0) -> None:
+    run = {"dataset": "mine.csv", "dataset_options": {}, "method": "nearest", "seed": seed}
+    write_fit(folder, classifier(seed).save, nearest(seed), run)
 
 
 def read_fit(folder: Path) -> Any:
@@ -320,7 +325,7 @@ KINDS: dict[str, Kind] = {
         )
         for method, share in METHODS.items()
     },
-    "fit": Kind(_write_fit, read_fit, share=0.5),
+    "fit": Kind(save_fit, read_fit, share=0.5),
     "checkpoint": Kind(lambda f: checkpoint(f, seed=0).on_epoch_end(2, {}), of_checkpoint),
     "explanation": Kind(
         lambda f: explanation().save(f / "run.npz"), lambda f: of_explanation(sp.load_explanation(f / "run.npz"))
