@@ -86,6 +86,13 @@ def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
     torch.testing.assert_close(total, torch.tensor(sum((i + 1) * v for i, v in enumerate(expected))))
 
 
+def test_the_two_networks_play_for_the_same_loss():
+    entropy = [math.log(1 + math.exp(-v)) for v in (0.5, -1.5)]
+    close(losses.adversarial(torch.tensor([0.5, -1.5])), entropy)
+    # Of a real and of a made series, each half.
+    close(losses.discriminator(torch.tensor([0.5]), torch.tensor([1.5])), [sum(entropy) / 2])
+
+
 def test_own_terms_are_in_the_data_s_units_and_a_weight_of_0_never_calls_them():
     def never(query, counterfactual):
         raise AssertionError("called")
