@@ -35,7 +35,6 @@ LIMITS: dict[str, Callable[[float], bool]] = {
     "> 0": lambda value: value > 0,
     "in [0, 1)": lambda value: 0 <= value < 1,
     "between 0 and 1": lambda value: 0 < value < 1,
-    "a share": lambda value: 0 <= value <= 1,
 }
 
 

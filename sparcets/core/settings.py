@@ -17,7 +17,6 @@ MANY = 4096  # series from which on `sized` keeps the batch size; with fewer ser
 
 
 SIZES = {"hidden": ">= 1", "layers": ">= 1"}  # limits of networks
-OPTIMISER = {"lr": "> 0", "beta1": "in [0, 1)", "beta2": "in [0, 1)", "check_every": ">= 1"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -108,8 +107,10 @@ class DiscriminatorConfig(Config):
 class TrainConfig(Config):
     """How the paper's methods are trained."""
 
-    limits: ClassVar[dict[str, str]] = OPTIMISER | {
-        **dict.fromkeys(("epochs", "batch_size"), ">= 1"),
+    limits: ClassVar[dict[str, str]] = {
+        "lr": "> 0",
+        **dict.fromkeys(("epochs", "batch_size", "check_every"), ">= 1"),
+        **dict.fromkeys(("beta1", "beta2"), "in [0, 1)"),
         **dict.fromkeys(("patience", "restarts"), ">= 0"),
     }
 
