@@ -1,16 +1,12 @@
 """fetch: download, resume, verification, and failures of the network and the disk."""
 
-from __future__ import annotations
-
 import io
 import socket
 import threading
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,25 +22,23 @@ class Site(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, content: bytes) -> None:
+    def __init__(self, content):
         super().__init__(("127.0.0.1", 0), Handler)
         self.content = content
         self.supports_ranges = True
-        self.cut_after: list[int] = []  # bytes after which the first, second, … response breaks off
-        self.statuses: list[int] = []  # status of the first, second, … response, instead of the file
+        self.cut_after = []  # bytes after which the first, second, … response breaks off
+        self.statuses = []  # status of the first, second, … response, instead of the file
         self.stall = threading.Event()  # set: send headers, then nothing
-        self.ranges: list[str | None] = []
+        self.ranges = []
         self.sent = 0
 
     @property
-    def url(self) -> str:
+    def url(self):
         return f"http://127.0.0.1:{self.server_port}/{ARCHIVE}"
 
 
 class Handler(BaseHTTPRequestHandler):
-    server: Site
-
-    def do_GET(self) -> None:
+    def do_GET(self):
         site = self.server
         requested = self.headers.get("Range")
         site.ranges.append(requested)
@@ -72,11 +66,11 @@ class Handler(BaseHTTPRequestHandler):
         site.sent += len(body)  # before writing, so that the count is right when the client has received them
         self.wfile.write(body)
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_):
         pass
 
 
-def zipped(names: list[str], compression: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(names, compression=zipfile.ZIP_STORED):
     """Return recordings with incompressible content, so that there are enough bytes to count."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
@@ -91,7 +85,7 @@ CONTENT = zipped(NAMES)
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+def site(tmp_path, monkeypatch):
     (tmp_path / "sample.zip").write_bytes(CONTENT)
     with Site(CONTENT) as server:
         changes = {"URL": server.url, "DIGEST": content_digest(tmp_path / "sample.zip"), "WAIT": 0.0, "CHUNK": 1000}
@@ -105,17 +99,15 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 @pytest.fixture
-def part(tmp_path: Path) -> Path:
+def part(tmp_path):
     """Return the path of an unfinished download."""
     (tmp_path / "motionsense").mkdir()
     return tmp_path / "motionsense" / f".{ARCHIVE}{module.PART}"
 
 
-def test_download_into_the_data_folder_with_progress(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_download_into_the_data_folder_with_progress(site, tmp_path, monkeypatch):
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "data"))
-    calls: list[tuple[int, int | None]] = []
+    calls = []
     file = fetch("motionsense", progress=lambda done, total: calls.append((done, total)))
     assert file == tmp_path / "data" / "motionsense" / ARCHIVE and file.read_bytes() == CONTENT
     assert [entry.name for entry in file.parent.iterdir()] == [ARCHIVE]
@@ -125,7 +117,7 @@ def test_download_into_the_data_folder_with_progress(
     assert fetch("motionsense") == file and site.ranges == [None], "nothing is fetched again"
 
 
-def test_what_others_put_there_is_not_replaced(site: Site, part: Path, tmp_path: Path) -> None:
+def test_what_others_put_there_is_not_replaced(site, part, tmp_path):
     (theirs := part.with_name(f"{ARCHIVE}.part")).write_bytes(b"of a browser")
     part.symlink_to(theirs)
     with pytest.raises(StorageError, match=r"sparcets-part is in the way: it is no file"):
@@ -143,14 +135,14 @@ def test_what_others_put_there_is_not_replaced(site: Site, part: Path, tmp_path:
         fetch("motionsense", folder=theirs)
 
 
-def test_broken_connections_are_resumed_and_giving_up_keeps_the_part(site: Site, tmp_path: Path, part: Path) -> None:
+def test_broken_connections_are_resumed_and_giving_up_keeps_the_part(site, tmp_path, part):
     site.cut_after = [10_000, 10_000, 10_000, 10_000]
     lost = rf"the connection was lost after 40000 of {len(CONTENT)} bytes. Check the network"
     with pytest.raises(DownloadError, match=lost):
         fetch("motionsense", folder=tmp_path)
     assert part.stat().st_size == 40_000 and not part.with_name(ARCHIVE).exists()
     site.cut_after = [10_000]
-    calls: list[tuple[int, int | None]] = []
+    calls = []
     file = fetch("motionsense", folder=tmp_path, progress=lambda done, total: calls.append((done, total)))
     assert file.read_bytes() == CONTENT and not part.exists()
     assert site.ranges == [None, *(f"bytes={n}0000-" for n in range(1, 6))]
@@ -168,19 +160,17 @@ def test_broken_connections_are_resumed_and_giving_up_keeps_the_part(site: Site,
     ],
     ids=["no ranges", "complete", "too long"],
 )
-def test_a_part_that_cannot_be_continued(
-    site: Site, tmp_path: Path, part: Path, there: bytes, ranges: list[str | None], sent: int
-) -> None:
+def test_a_part_that_cannot_be_continued(site, tmp_path, part, there, ranges, sent):
     site.supports_ranges = len(there) > 700
     part.write_bytes(there)
-    done: list[int] = []
+    done = []
     file = fetch("motionsense", folder=tmp_path, progress=lambda received, _: done.append(received))
     assert file.read_bytes() == CONTENT and site.ranges == ranges and site.sent == sent
     assert max(done, default=len(CONTENT)) == len(CONTENT)
 
 
 @pytest.mark.parametrize(("status", "tries"), [(500, 4), (503, 4), (429, 4), (404, 1), (403, 1)])
-def test_temporary_errors_are_retried(site: Site, tmp_path: Path, status: int, tries: int) -> None:
+def test_temporary_errors_are_retried(site, tmp_path, status, tries):
     if tries > 1:
         site.statuses = [status, status]
         assert fetch("motionsense", folder=tmp_path / "later").read_bytes() == CONTENT
@@ -191,7 +181,7 @@ def test_temporary_errors_are_retried(site: Site, tmp_path: Path, status: int, t
     assert len(site.statuses) == 9 - tries and "\n" not in str(info.value)
 
 
-def test_a_silent_server_no_network_and_no_address(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_server_no_network_and_no_address(site, tmp_path, monkeypatch):
     with socket.socket() as unused:  # bound but not listening: connections are refused
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/x.zip"
@@ -208,7 +198,7 @@ def test_a_silent_server_no_network_and_no_address(site: Site, tmp_path: Path, m
     assert len(site.ranges) == 2
 
 
-def test_other_content_is_removed_and_a_repacked_archive_is_accepted(site: Site, tmp_path: Path, part: Path) -> None:
+def test_other_content_is_removed_and_a_repacked_archive_is_accepted(site, tmp_path, part):
     site.content = zipped(NAMES[:1])
     (tmp_path / "other.zip").write_bytes(site.content)
     found = content_digest(tmp_path / "other.zip")
@@ -223,9 +213,7 @@ def test_other_content_is_removed_and_a_repacked_archive_is_accepted(site: Site,
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_full_disk_is_not_a_network_error(
-    site: Site, tmp_path: Path, part: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_not_a_network_error(site, tmp_path, part, monkeypatch):
     opened = Path.open
     full = Path("/dev/full")
     monkeypatch.setattr(Path, "open", lambda path, *how: opened(full if path == part else path, *how))
@@ -234,7 +222,7 @@ def test_full_disk_is_not_a_network_error(
     assert site.ranges == [None]
 
 
-def test_data_sets_that_cannot_be_fetched() -> None:
+def test_data_sets_that_cannot_be_fetched():
     with pytest.raises(DownloadError, match=r"ui_prmd cannot be fetched.*from the authors.*SPARCETS_DATA"):
         fetch("ui_prmd")
     with pytest.raises(DownloadError, match="nothing to fetch for moving_box: load_dataset"):
@@ -243,7 +231,7 @@ def test_data_sets_that_cannot_be_fetched() -> None:
         fetch("motionsens")
 
 
-def test_two_at_once_download_it_once(site: Site, tmp_path: Path) -> None:
+def test_two_at_once_download_it_once(site, tmp_path):
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: fetch("motionsense", folder=tmp_path), range(2))
     assert first == second and first.read_bytes() == CONTENT
