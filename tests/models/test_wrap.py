@@ -254,22 +254,7 @@ def test_what_a_model_returns_is_checked(kind, function, options, message):
         sp.wrap(kind(function), **options).predict_proba(X)
 
 
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (Given(lambda x: means(x).long()), r"returned torch.int64; wrap a model that returns logits"),
-        (Given(lambda x: "no"), r"returned str; wrap a module that returns a tensor"),
-        (lambda x: x.mean(1), r"no probabilities \(.*\). If they are logits, wrap with output='logits'"),
-        (lambda x: np.full((len(x), 2), "a"), "labels"),
-        (lambda x: None, r"got \(\) for"),
-        (lambda x: [[1.0], [0.5, 0.5]], "failed on an input of shape .* inhomogeneous"),
-    ],
-)
-def test_what_only_one_kind_can_return(model, message):
-    with pytest.raises(ModelOutputError, match=message):
-        sp.wrap(model).predict_proba(X)
-    with pytest.raises(ModelOutputError, match=r"output='probabilities' promises probabilities. If these are logits"):
-        sp.wrap(Given(means), output="probabilities").predict_proba(X)
+def test_what_a_function_may_return():
     assert sp.wrap(lambda x: mean_proba(x).tolist(), n_classes=3).predict(SERIES).tolist() == Y.tolist()
     votes = np.array([[1.0, 0.0], [0.25, 0.75], [0.0, 1.0]])  # logits of a few series may sum to 1 by chance
     clf = sp.wrap(lambda x: votes[np.arange(len(x)) % 3], output="logits", n_classes=2)
@@ -294,58 +279,76 @@ PARTS = {
 def test_the_part_that_is_meant_is_taken(kind, function, part):
     clf = sp.wrap(kind(lambda x: function(means(x))), output="logits" if part is None else ("logits", part))
     np.testing.assert_allclose(clf.predict_proba(X), OUTPUTS["logits"][2], atol=1e-6)
-
-
-def test_kind_and_part_are_said_together():
     module = Given(lambda x: {"p": means(x).sigmoid()[:, :1], "probabilities": means(x).softmax(1)})
-    p = sp.wrap(module, output=("sigmoid", "p")).predict_proba(X)[:, 1]
-    np.testing.assert_allclose(p, 1 / (1 + np.exp(-3 * X.astype(np.float64).mean(1)[:, 0])), atol=1e-6)
-    whole = sp.wrap(module, output="probabilities").predict_proba(X)
-    np.testing.assert_allclose(whole, OUTPUTS["logits"][2], atol=1e-6)
-    assert "output 'sigmoid' in part 'p'" in repr(sp.wrap(module, output=["sigmoid", "p"]))
+    one, whole = sp.wrap(module, output=["sigmoid", "p"]), sp.wrap(module, output="probabilities")
+    np.testing.assert_allclose(one.predict_proba(X)[:, 1], 1 / (1 + np.exp(-3 * X.mean(1)[:, 0])), atol=1e-6)
+    np.testing.assert_allclose(whole.predict_proba(X), OUTPUTS["logits"][2], atol=1e-6)
+    assert "output 'sigmoid' in part 'p'" in repr(one)
 
 
-@pytest.mark.parametrize(
-    ("function", "output", "message"),
-    [
-        (lambda z: (z, z), None, r"returned a tuple of 2 \(indices 0 to 1\). Say which part is its output: output=\("),
-        (lambda z: [z, z], None, r"returned a list of 2 \(indices 0 to 1\). Say which part"),
-        (lambda z: {"a": z}, "b", r"returned a dict of a, which has no part 'b'"),
-        (lambda z: (z, z), 2, r"returned a tuple of 2 .* has no part 2"),
-        (lambda z: z, 0, r"output=0 names a part of what Given returns, but it returned one Tensor. Leave it out"),
-        (lambda z: (z, z), lambda returned: returned[7], r"Given failed on an input .*IndexError"),
+def parts(function):
+    return Given(lambda x: function(means(x)))
+
+
+OURS, BATCHES = Given(means), (3, (0, 4), (4, 2), (1, 2, 3), (1.5, 2), "ab", (True, 2))
+MISTAKES = {
+    ModelOutputError: [  # what only one kind of model can return, and parts that are not there
+        (Given(lambda x: means(x).long()), {}, r"returned torch.int64; wrap a model that returns logits"),
+        (Given(lambda x: "no"), {}, r"returned str; wrap a module that returns a tensor"),
+        (OURS, LABELS, "'probabilities' promises probabilities. If these are logits"),
+        (lambda x: x.mean(1), {}, r"no probabilities \(.*\). If they are logits, wrap with output='logits'"),
+        (lambda x: np.full((len(x), 2), "a"), {}, "labels"),
+        (lambda x: None, {}, r"got \(\) for"),
+        (lambda x: [[1.0], [0.5, 0.5]], {}, "failed on an input of shape .* inhomogeneous"),
+        (parts(lambda z: (z, z)), {}, r"a tuple of 2 \(indices 0 to 1\). Say which part is its output: output=\("),
+        (parts(lambda z: [z, z]), {}, r"returned a list of 2 \(indices 0 to 1\). Say which part"),
+        (parts(lambda z: {"a": z}), {"output": "b"}, r"returned a dict of a, which has no part 'b'"),
+        (parts(lambda z: (z, z)), {"output": 2}, r"returned a tuple of 2 .* has no part 2"),
+        (OURS, {"output": 0}, r"output=0 names a part of what Given returns, but it returned one Tensor. Leave it out"),
+        (parts(lambda z: (z, z)), {"output": lambda z: z[7]}, r"Given failed on an input .*IndexError"),
     ],
-)
-def test_parts_that_are_not_there(function, output, message):
-    with pytest.raises(ModelOutputError, match=message):
-        sp.wrap(Given(lambda x: function(means(x))), output=output).predict_proba(X)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"output": "logit"}, ConfigError, r"no output 'logit'. Did you mean 'logits'\? .* output=\('logits', 'logit'"),
-        ({"output": ("logit", 0)}, ConfigError, r"output must be a kind \(logits, .* and a part, .* got \('logit', 0"),
-        ({"output": ("logits", 0, 1)}, ConfigError, "a kind .* and a part"),
-        ({"output": True}, ConfigError, "no output True. Known: logits, probabilities, sigmoid"),
-        ({"layout": "tbf"}, ConfigError, r"no layout 'tbf'. Did you mean 'btf'\?"),
-        ({"task": "regresion"}, ConfigError, r"no task 'regresion'. Did you mean 'regression'"),
-        ({"task": "regression", "n_classes": 2}, ConfigError, "n_classes, class_names and kinds of output are for cl"),
-        ({"n_classes": 1}, ConfigError, r"at least 2 classes apart, but n_classes says 1"),
-        ({"n_classes": 2.0}, ConfigError, r"n_classes must be a whole number, got 2.0"),
-        ({"class_names": "ab"}, DataError, r"class_names must be a list of names, got 'ab'"),
-        ({"class_names": ["a", "a"]}, DataError, "class_names must be distinct, but 'a' appears 2 times"),
-        ({"class_names": ["a", "b"], "n_classes": 3}, ConfigError, r"n_classes says 3, class_names says 2"),
-        ({"output": "sigmoid", "n_classes": 3}, ConfigError, r"n_classes says 3, output='sigmoid' says 2"),
+    ConfigError: [
+        (OURS, {"output": "logit"}, r"no output 'logit'. Did you mean 'logits'\? .* output=\('logits', 'logit'"),
+        (OURS, {"output": ("logit", 0)}, r"output must be a kind \(logits, .* and a part, .* got \('logit', 0"),
+        (OURS, {"output": ("logits", 0, 1)}, "a kind .* and a part"),
+        (OURS, {"output": True}, "no output True. Known: logits, probabilities, sigmoid"),
+        (OURS, {"layout": "tbf"}, r"no layout 'tbf'. Did you mean 'btf'\?"),
+        (OURS, {"task": "regresion"}, r"no task 'regresion'. Did you mean 'regression'"),
+        (OURS, {"task": "regression", "n_classes": 2}, "n_classes, class_names and kinds of output are for classes"),
+        (OURS, {"n_classes": 1}, r"at least 2 classes apart, but n_classes says 1"),
+        (OURS, {"n_classes": 2.0}, r"n_classes must be a whole number, got 2.0"),
+        (OURS, {"class_names": ["a", "b"], "n_classes": 3}, r"n_classes says 3, class_names says 2"),
+        (OURS, {"output": "sigmoid", "n_classes": 3}, r"n_classes says 3, output='sigmoid' says 2"),
         *(
-            ({"batch": batch}, ConfigError, r"smallest and the largest number of series.*such as \(2, 64\), got")
-            for batch in (3, (0, 4), (4, 2), (1, 2, 3), (1.5, 2), "ab", (True, 2))
+            (OURS, {"batch": batch}, r"smallest and the largest number of series.*such as \(2, 64\)")
+            for batch in BATCHES
         ),
+        (sp.wrap(OURS), {"n_classes": 2}, "Given is a classifier of sparcets already"),
+        (Box(), {"output": "logits"}, r"Box returns probabilities, so it cannot have output='logits'"),
+        (SVC(), {"output": "probabilities"}, "SVC returns logits, so it cannot have output='prob"),
     ],
+    DataError: [
+        (OURS, {"class_names": "ab"}, r"class_names must be a list of names, got 'ab'"),
+        (OURS, {"class_names": ["a", "a"]}, "class_names must be distinct, but 'a' appears 2 times"),
+    ],
+    CapabilityError: [
+        (Lstm, {}, r"Lstm is a class. Wrap a trained model of it: sp.wrap\(Lstm\("),
+        (Ridge, {}, r"Ridge is a class. .*\(\.\.\.\)\.fit\(X, y\)"),
+        ([1], {}, r"list has neither predict_proba nor decision_function and is not call"),
+        (Ridge(), {}, r"Ridge has neither .* It predicts without them, by predict\(\)"),
+        (make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")), {}, "per pair of classes"),
+        (LogisticRegression(), {"task": "regression"}, "LogisticRegression is a classifier; leave"),
+        (3, {"task": "regression"}, "has no predict and is not callable"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("error", "model", "options", "message"), [(error, *case) for error, cases in MISTAKES.items() for case in cases]
 )
-def test_options_that_cannot_be(options, error, message):
+def test_mistakes_are_told(error, model, options, message):
     with pytest.raises(error, match=message):
-        sp.wrap(Given(means), **options)
+        sp.wrap(model, **options).predict(X)
 
 
 def test_what_was_assumed_is_in_the_repr_and_in_the_summary():
@@ -356,25 +359,6 @@ def test_what_was_assumed_is_in_the_repr_and_in_the_summary():
     given = sp.wrap(Given(means), output="logits", layout="btf", batch=(2, 64))
     expected = "Given (classification, output 'logits', layout 'btf', batches of 2 to 64): classes not known yet"
     assert repr(given) == f"WrappedModule({expected})"
-
-
-def test_classes_and_what_is_no_model():
-    clf = sp.wrap(Given(means))
-    assert sp.wrap(clf) is clf
-    for model, options, error, message in (
-        (clf, {"n_classes": 2}, ConfigError, "Given is a classifier of sparcets already"),
-        (Lstm, {}, CapabilityError, r"Lstm is a class. Wrap a trained model of it: sp.wrap\(Lstm\("),
-        (Ridge, {}, CapabilityError, r"Ridge is a class. .*\(\.\.\.\)\.fit\(X, y\)"),
-        ([1], {}, CapabilityError, r"list has neither predict_proba nor decision_function and is not call"),
-        (Ridge(), {}, CapabilityError, r"Ridge has neither .* It predicts without them, by predict\(\)"),
-        (Box(), {"output": "logits"}, ConfigError, r"Box returns probabilities, so it cannot have output='logits'"),
-        (SVC(), {"output": "probabilities"}, ConfigError, "SVC returns logits, so it cannot have output='prob"),
-        (make_pipeline(StandardScaler(), SVC(decision_function_shape="ovo")), {}, CapabilityError, "per pair of cl"),
-        (LogisticRegression(), {"task": "regression"}, CapabilityError, "LogisticRegression is a classifier; leave"),
-        (3, {"task": "regression"}, CapabilityError, "has no predict and is not callable"),
-    ):
-        with pytest.raises(error, match=message):
-            sp.wrap(model, **options)
 
 
 @pytest.mark.parametrize("package", ["aeon", "sktime"])
