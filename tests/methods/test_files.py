@@ -179,6 +179,13 @@ def test_a_wrong_classifier_is_refused(classifier, error, message, tmp_path):
         sp.load(tmp_path, classifier=classifier())
 
 
+def test_a_classifier_with_other_weights_is_refused(tmp_path):
+    sp.Nearest(model := torch_classifier()).fit(X, model.predict(X)).save(tmp_path)
+    sp.load(tmp_path, classifier=model)
+    with pytest.raises(FileFormatError, match="was fitted to another classifier than the one given: the sha256"):
+        sp.load(tmp_path, classifier=torch_classifier(labels=Y[::-1]))
+
+
 def test_a_classifier_that_turns_out_wrong_at_the_first_call(tmp_path):
     saved(tmp_path)
     ex = sp.load(tmp_path, classifier=sp.wrap(lambda X: np.full((len(X), 4), 0.25)))  # number of classes not known yet

@@ -60,6 +60,14 @@ def test_a_cap_is_a_share_of_what_may_change():
         assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64)).at_most.tolist() == [at_most]
 
 
+def test_a_share_of_one_entry_is_one_entry_also_by_rounding():
+    X = np.zeros((3, 7, 7)) + np.arange(3)[:, None, None]
+    options = CallOptions.standing(sp.Constraints(), SeriesInfo.from_series(X, ("a", "b")), MODEL)
+    assert 49 * (1 / 49) < 1
+    capped = options.for_call(sparsity=1 / 49).request(Series(X[:1]), np.ones(1, dtype=np.int64))
+    assert capped.at_most.tolist() == [1]
+
+
 def test_a_cap_keeps_the_largest_changes_in_standardised_units():
     proposal = np.array([[[2.0, 9.0], [0.0, 0.0], [1.0, 0.0]]])
     admitted = request(ZEROS[:1], at_most=[1]).apply_limits(proposal)
