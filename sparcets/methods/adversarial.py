@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -50,87 +49,6 @@ REFERENCE = 64  # training series by whose predictions the classifier of a check
 FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GanTraining:
-    """A training that is ready to run.
-
-    Attributes
-    ----------
-    step, pairing
-        What is done with a batch, and the batches of each epoch.
-    epochs, start
-        Number of epochs, and the first to run.
-    seed
-        Of dropout and noise.
-    callbacks
-        Called after every epoch and at every check.
-    check_every
-        Steps between checks.
-    """
-
-    step: GanStep
-    pairing: Pairing
-    epochs: int
-    start: int
-    seed: int
-    callbacks: Sequence[Callback]
-    check_every: int
-
-    def run(self, title: str, progress: bool | None) -> None:
-        """Run all steps, as one CUDA graph each if on a GPU, with a progress bar."""
-        device = self.step.x.device
-        n_entries = self.pairing.batch_size * self.step.x[0].numel()
-        with threads_for(n_entries), progress_bar(title, self.epochs, show=progress) as bar:
-            bar.advance(self.start)
-            train(
-                # Series of different lengths are packed or cut on the host, which a graph cannot do.
-                CapturedStep(self.step, device) if self.step.lengths is None else self.step,
-                self.pairing,
-                epochs=self.epochs,
-                seed=self.seed,
-                device=device,
-                callbacks=[*self.callbacks, Progress(bar)],
-                start=self.start,
-                check_every=self.check_every,
-            )
-
-
-def fit_with_restart(
-    job: FitJob, train_once: Callable[[int], None], identity: Callable[[int], str], *, restarts: int = 1
-) -> None:
-    """Train; if the training fails, begin again from other weights.
-
-    Parameters
-    ----------
-    job
-        The fit.
-    train_once
-        Trains; given the number of the attempt, from 0 on. Raises :class:`TrainingFailure` if it failed.
-    identity
-        Identity of the training of an attempt, by which its checkpoint is recognised.
-    restarts
-        Further attempts after the first.
-    """
-    attempts = range(restarts + 1)
-    # A training that was interrupted in a later attempt is resumed there.
-    checkpoint = job.checkpoint
-    begun = [a for a in attempts[1:] if checkpoint is not None and has_identity(checkpoint, identity(a))]
-    for attempt in attempts[begun[0] if begun else 0 :]:
-        try:
-            train_once(attempt)
-            return
-        except TrainingFailure as failure:
-            if job.checkpoint is not None:
-                delete_checkpoint(job.checkpoint, identity(attempt))
-            if attempt == restarts:
-                again = "; a second start from other weights ended the same way" if restarts else ""
-                raise TrainingError(
-                    f"{failure}{again}. Try a smaller train.lr, a larger weights.classification, a smaller "
-                    "weights.sparsity, or another seed."
-                ) from failure
-            log.warning("%s; starting again from other weights", failure)
-
-
 def training_identity(
     method: str, config: MethodConfig, domain_losses: Mapping[str, LossTerm], job: FitJob, attempt: int
 ) -> str:
@@ -143,20 +61,6 @@ def training_identity(
     for array in (job.X, job.y, job.constraints.mutable, *further):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def build_checkpoint(
-    folder: Path, step: GanStep, history: History, *, identity: str, job: FitJob, classifier: Classifier
-) -> Checkpoint:
-    """Return the checkpoint of a training; the classifier is recognised by its predictions."""
-    return Checkpoint(
-        folder,
-        step.networks,
-        step.optimisers,
-        history,
-        identity=identity,
-        reference_proba=torch.tensor(outputs_of(classifier, job.series[:REFERENCE])),
-    )
 
 
 A = TypeVar("A", bound=AdversarialConfig)
@@ -196,12 +100,25 @@ class AdversarialExplainer(BaseExplainer[A]):
         self._generator: Generator | None = None
 
     def _fit(self, job: FitJob) -> None:
-        fit_with_restart(
-            job,
-            lambda attempt: self._train(job, attempt),
-            lambda attempt: self._identity(job, attempt),
-            restarts=self.config.train.restarts,
+        # If a training fails, another begins from other weights; one that was interrupted there is resumed there.
+        restarts, folder = self.config.train.restarts, job.checkpoint
+        begun = (
+            k for k in range(1, restarts + 1) if folder is not None and has_identity(folder, self._identity(job, k))
         )
+        for attempt in range(next(begun, 0), restarts + 1):
+            try:
+                self._train(job, attempt)
+                return
+            except TrainingFailure as failure:
+                if folder is not None:
+                    delete_checkpoint(folder, self._identity(job, attempt))
+                if attempt == restarts:
+                    again = "; a second start from other weights ended the same way" if restarts else ""
+                    raise TrainingError(
+                        f"{failure}{again}. Try a smaller train.lr, a larger weights.classification, a smaller "
+                        "weights.sparsity, or another seed."
+                    ) from failure
+                log.warning("%s; starting again from other weights", failure)
 
     def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
         if self.config.standardise:
@@ -229,25 +146,35 @@ class AdversarialExplainer(BaseExplainer[A]):
         callbacks: list[Callback] = [history, DivergenceCheck(hopeless=config.restarts > 0), stopping]
         start = 0
         if job.checkpoint is not None:
-            identity = self._identity(job, attempt)
-            checkpoint = build_checkpoint(
-                job.checkpoint, step, history, identity=identity, job=job, classifier=self.classifier
+            checkpoint = Checkpoint(
+                job.checkpoint,
+                step.networks,
+                step.optimisers,
+                history,
+                identity=self._identity(job, attempt),
+                reference_proba=torch.tensor(outputs_of(self.classifier, job.series[:REFERENCE])),
             )
             start = checkpoint.resume()
             for epoch, value in enumerate(history.values.get("generator", [])):
                 stopping.on_epoch_end(epoch, {"generator": value})
             start = config.epochs if stopping.stop else start
             callbacks.append(checkpoint)
-        training = GanTraining(
-            step=step,
-            pairing=pairing,
-            epochs=config.epochs,
-            start=start,
-            seed=spawn(seed, "dropout"),
-            callbacks=callbacks,
-            check_every=config.check_every,
-        )
-        training.run(f"training {self.method}", job.progress)
+        with (
+            threads_for(pairing.batch_size * step.x[0].numel()),
+            progress_bar(f"training {self.method}", config.epochs, show=job.progress) as bar,
+        ):
+            bar.advance(start)
+            train(
+                # As one CUDA graph each, except for series of different lengths: these are packed or cut on the host.
+                CapturedStep(step, device) if step.lengths is None else step,
+                pairing,
+                epochs=config.epochs,
+                seed=spawn(seed, "dropout"),
+                device=device,
+                callbacks=[*callbacks, Progress(bar)],
+                start=start,
+                check_every=config.check_every,
+            )
         self._generator = cast("Generator", step.generator.eval())
         self.history_ = history.values
         self._check_generator(job, pairing.queries)
