@@ -293,33 +293,26 @@ class NumberPredictions:
         Its predictions, and the bounds of the targets.
     outcome
         Names and units of the numbers.
+
+    Attributes
+    ----------
+    before, after
+        Numbers of the queries and of the counterfactuals (answers, outputs).
+    reached
+        Whether every number is within its bounds (answers,).
+    probability
+        NaN: there are no probabilities (answers,).
+    target_names
+        Where each number has to lie.
     """
 
     head = "reached"
 
     def __init__(self, e: Explanation, numbers: Numbers, outcome: Outcome) -> None:
-        self.target_names: StrArray = e.target  # where each number has to lie
         self.numbers, self.outcome = numbers, outcome
-
-    @property
-    def reached(self) -> BoolArray:
-        """Whether every number is within its bounds (answers,)."""
-        return self.numbers.reached
-
-    @property
-    def probability(self) -> FloatArray:
-        """NaN: there are no probabilities (answers,)."""
-        return np.full(len(self.numbers), np.nan)
-
-    @property
-    def before(self) -> FloatArray:
-        """Numbers of the queries (answers, outputs)."""
-        return self.numbers.before
-
-    @property
-    def after(self) -> FloatArray:
-        """Numbers of the counterfactuals (answers, outputs)."""
-        return self.numbers.after
+        self.before, self.after, self.reached = numbers.before, numbers.after, numbers.reached
+        self.probability: FloatArray = np.full(len(numbers), np.nan)
+        self.target_names: StrArray = e.target
 
     @property
     def subject(self) -> str:
