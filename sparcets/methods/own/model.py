@@ -168,8 +168,7 @@ class NumberModel:
     @property
     def outcome(self) -> Outcome:
         """What the numbers are."""
-        assert self.info.outcome is not None
-        return self.info.outcome
+        return self.info.numbers
 
     @property
     def family_names(self) -> tuple[str, ...]:
@@ -271,9 +270,7 @@ def fit_number_model(
     config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
     members = Members.train(job, rows, regressor, config, seed)
     known = rows[np.linspace(0, len(rows) - 1, min(len(rows), LEVEL_SERIES)).astype(np.int64)]
-    outcome, labels, series = job.info.outcome, job.numbers, job.series[known]
-    assert outcome is not None
-    assert labels is not None
+    outcome, labels, series = job.info.numbers, job.numbers, job.series[known]
     device = resolve_device(config.device)
     by_network = [
         net.outputs_unchecked(series.values, series.lengths) for net in (members.explained, *members.networks)
