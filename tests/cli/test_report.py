@@ -48,19 +48,16 @@ def test_scores_bring_the_judges(capsys: pytest.CaptureFixture[str], run_file: s
     assert "The one independent judge says 1 too (blunt)." in page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+@pytest.mark.parametrize(
+    ("suffix", "magic", "more"),
+    [("png", b"\x89PNG", ["--picture", "several"]), ("pdf", b"%PDF", []), ("svg", b"<?xml", [])],
+)
 def test_one_answer_as_a_picture(
-    capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path, suffix: str, magic: bytes
+    capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path, suffix: str, magic: bytes, more: list[str]
 ) -> None:
     file = tmp_path / f"answer.{suffix}"
-    code, _, err = run(capsys, "report", run_file, "--answer", "2", "--out", str(file))
+    code, _, err = run(capsys, "report", run_file, "--answer", "2", "--out", str(file), *more)
     assert code == 0 and err == "" and file.read_bytes().startswith(magic)
-
-
-def test_all_answers_to_a_query_as_a_picture(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
-    file = tmp_path / "several.png"
-    assert run(capsys, "report", run_file, "-a", "2", "--picture", "several", "--out", str(file))[0] == 0
-    assert file.stat().st_size > 1000
 
 
 @pytest.mark.parametrize(
@@ -93,7 +90,7 @@ def test_a_file_of_another_kind(capsys: pytest.CaptureFixture[str], tmp_path: Pa
 
 
 TINY = {
-    (explainer, "Explainer"): ExplainerConfig.tiny().override("train.epochs=1"),
+    (explainer, "Explainer"): ExplainerConfig.tiny(),
     (torch_classifier, "TorchClassifier"): ClassifierConfig(epochs=8),
 }
 
