@@ -227,6 +227,27 @@ def test_numbers_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyP
     assert f"{oracle:.0f} %, with {changed:.0f} % of the entries changed" in " ".join(README.split())
 
 
+def test_the_page_on_models_is_that_of_the_stored_rows() -> None:
+    made = script("models_and_data.py")
+    assert read("docs/models-and-data.md") == made["page"](), "run: make docs"
+    stored, (_, cells) = made["read_rows"](), made["read_cells"]()
+    known = [{key: row[key] for key in ("group", "what", "prepared", "code")} for row in stored]
+    assert known == [cell.identity for cell in cells], "run: python docs/models_and_data.py"
+    assert all(row["version"] and row["commit"] and row["result"] for row in stored) and len(stored) >= 40
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["1 feature", "a class by name", "a module that returns a dict", "features that may not change", "a .npz file"],
+)
+def test_some_rows_of_the_page_on_models_run(what: str) -> None:
+    made = script("models_and_data.py")
+    before, cells = made["read_cells"]()
+    (cell,) = [cell for cell in cells if cell.what == what]
+    found = made["run"](cell, before)
+    assert found["result"] == "ran" and found["valid"] == found["answers"] > 0
+
+
 def test_files_that_design_names_exist() -> None:
     roots = (PACKAGE, ROOT / "sparcets_paper", ROOT / "docs")
     known = {file.name for root in roots for file in root.rglob("*.py")}  # of folders that a row names

@@ -272,16 +272,12 @@ def test_labels_with_names_keep_their_order() -> None:
         ([1, 1, 1], ["a", "b", "c"], LabelError, "y holds one class only .'b'.; at least two are needed"),
         ([0, 1, 2], ["a", "b"], LabelError, r"y holds the label 2, but there are 2 classes \(a, b\)"),
         (np.array([0, 1, 2**63], dtype=np.uint64), None, LabelError, "the label 9223372036854775808,"),
-        ([0, 1, 2**63], None, LabelError, "the label 9223372036854775808,"),
         ([-1, 0, 1], None, LabelError, "y holds the label -1; class indices start at 0"),
         ([0.5, 0, 1], None, LabelError, "y must hold whole numbers or strings, got 0.5"),
-        ([np.nan, 0, 1], None, LabelError, "got nan"),
         (np.zeros(3, dtype=complex), None, LabelError, "class indices or strings, got dtype complex128"),
         ([b"a", b"b", b"b"], None, LabelError, r"y holds bytes; decode the labels first: y.astype\(str\)"),
         (np.array(["a", 1, 1], dtype=object), None, LabelError, "y mixes labels of several types, among them 1"),
-        (np.array(["a", None, "b"], dtype=object), None, LabelError, "among them None"),
         (["Sick", "well", "well"], ["sick", "well"], UnknownNameError, "no class 'Sick'. Did you mean 'sick'"),
-        ([0, 1, 1], ["a", "a"], DataError, None),
     ],
 )
 def test_invalid_labels(y: Any, names: Any, error: type[SparcetsError], message: str | None) -> None:
@@ -319,7 +315,6 @@ def test_targets(target: Any, classes: list[int]) -> None:
     [
         ("wel", r"no target class 'wel'. Did you mean 'well'\? Known: sick, well\."),
         (2, "target 2 is not a class index: there are 2 classes, sick, well"),
-        (2**70, None),
         (True, "target must be a class name or index, got True"),
         (np.float32(1), "got 1.0"),
         ([0, 1, 1], "one class, or one per query: 2 queries came with 3 targets"),
