@@ -22,13 +22,6 @@ def lines(name: str) -> list[dict]:
     return [json.loads(line) for line in (RESULTS / name).read_text(encoding="utf-8").splitlines()]
 
 
-def milliseconds(name: str) -> str:
-    """Return the time of a training step of the speed benchmark on a GPU, with batches of 32."""
-    rows = [row for row in lines("speed-cuda.jsonl") if row.get("part") == "training" and row["batch"] == 32]
-    (found,) = [row["value"] for row in rows if row["name"] == name]
-    return f"{1000 / found:.3g}"
-
-
 @cache
 def methods() -> dict[tuple[str, str, str], list[dict]]:
     return groups()
@@ -56,12 +49,6 @@ def quotes() -> list[tuple[str, str, list[str]]]:
     subjects = "motionsense_by_subject"
     cpu = f"{OURS} on a CPU"
     return [
-        (
-            "methods.md",
-            "is captured as one graph ({} ms for the paper's networks at T = F = 50, batch 32, on an H200; the same "
-            "step as plain PyTorch code takes {} ms)",
-            [milliseconds("sparce, paper"), milliseconds("the paper's step, plain")],
-        ),
         (
             "methods.md",
             "`clip` changes {} of the entries at {} valid answers, the ratio {} at {}",
