@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.error import HTTPError, URLError
@@ -18,7 +17,7 @@ from urllib.request import Request, urlopen
 
 from sparcets.core.errors import DownloadError, FileFormatError, StorageError
 from sparcets.core.registry import unknown_name
-from sparcets.data.load import DATASETS, data_folder
+from sparcets.data.load import DATASETS, data_folder, writing
 from sparcets.data.motionsense import ARCHIVE, content_digest
 from sparcets.data.uea import UEA_NAMES
 from sparcets.data.ui_prmd import HOW_TO_GET
@@ -77,7 +76,7 @@ def fetch(
     final = (data_folder() if folder is None else Path(folder).expanduser()) / name / ARCHIVE
     if final.is_file() and _digest(final) == DIGEST:
         return final
-    with _writing(final):
+    with writing(final):
         final.parent.mkdir(parents=True, exist_ok=True)
     with locked(final.with_name(f".{final.name}{LOCK}"), what=str(final)):
         if not (final.is_file() and _digest(final) == DIGEST):  # another process may have fetched it meanwhile
@@ -98,13 +97,13 @@ def _fetch(address: str, final: Path, progress: Callable[[int, int | None], None
     _download(address, part, progress, final)
     found = _digest(part)
     if found != DIGEST:
-        with _writing(part):
+        with writing(part):
             part.unlink()
         raise DownloadError(
             f"the file from {address} is not {final.parent.name} as published: its content has the digest {found}, "
             f"expected {DIGEST}. It was removed; try again, or download it manually to {final}."
         )
-    with _writing(final):
+    with writing(final):
         part.replace(final)
 
 
@@ -136,7 +135,7 @@ def _download(url: str, part: Path, progress: Callable[[int, int | None], None] 
                 # The part is as long as the file (a finished download) or longer (a wrong one).
                 if error.headers.get("Content-Range") == f"bytes */{_size(part)}":
                     return None
-                with _writing(part):
+                with writing(part):
                     part.unlink(missing_ok=True)
             elif error.code not in _RETRIED:
                 break
@@ -162,7 +161,7 @@ def _receive(url: str, part: Path, progress: Callable[[int, int | None], None] |
         done = received if resumed else 0
         length = response.headers.get("Content-Length") or ""
         total = done + int(length) if length.isdigit() else None
-        with _writing(part), part.open("ab" if resumed else "wb") as file:
+        with writing(part), part.open("ab" if resumed else "wb") as file:
             while chunk := _read(response):
                 file.write(chunk)
                 done += len(chunk)
@@ -181,13 +180,3 @@ def _read(response: HTTPResponse) -> bytes:
 
 def _size(part: Path) -> int:
     return part.stat().st_size if part.exists() else 0
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}. Free some space or choose another folder (SPARCETS_DATA)."
-        ) from error

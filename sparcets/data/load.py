@@ -73,7 +73,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,8 @@ from sparcets.core.errors import (
     DataNotFoundError,
     FileFormatError,
     NonFiniteError,
+    SparcetsError,
+    StorageError,
     UnknownNameError,
     quoted,
 )
@@ -94,7 +97,7 @@ from sparcets.core.registry import Registry, did_you_mean, require_extra
 from sparcets.core.validation import Task, check_task
 from sparcets.data.dataset import Dataset
 from sparcets.data.recordings import ABOUT, PER_SERIES, SIDE, TABLES, Recordings, as_written, class_names_of, read_npz
-from sparcets.io.files import atomic_path, digest_of_files, is_file, naming, write_npz
+from sparcets.io.files import atomic_path, digest_of_files, is_file, naming, reason, write_npz
 
 SUFFIXES = {".npz", ".ts", *TABLES}
 DATASETS = Registry(
@@ -181,6 +184,19 @@ def data_folder() -> Path:
         return Path(named).expanduser()
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(cache).expanduser() / "sparcets"
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say what to do where a block cannot write a file or folder of data."""
+    try:
+        yield
+    except SparcetsError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {reason(error)}. Free some space, or choose another folder (SPARCETS_DATA)."
+        ) from error
 
 
 def load_file(

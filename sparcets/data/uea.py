@@ -11,10 +11,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from sparcets.core.errors import DownloadError, StorageError
+from sparcets.core.errors import DownloadError
 from sparcets.core.registry import require_extra, unknown_name
 from sparcets.data.dataset import Dataset
-from sparcets.data.load import data_folder, load_file
+from sparcets.data.load import data_folder, load_file, writing
 from sparcets.io.folders import temporary_folder
 from sparcets.io.locks import LOCK, locked
 
@@ -103,10 +103,8 @@ def _fetch(name: str) -> Path:
     """Download a data set and return its folder; files are moved there only when complete."""
     aeon = require_extra("aeon.datasets", "the UEA/UCR archive", "uea")
     folder = data_folder() / "uea" / name
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
     with locked(folder / LOCK, what=str(folder)):
         # Another process may have fetched it while this one waited.
         if not all((folder / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
@@ -115,25 +113,20 @@ def _fetch(name: str) -> Path:
 
 
 def _download(aeon: Any, name: str, folder: Path) -> None:
-    try:
-        with temporary_folder(folder, "fetching") as temporary:
-            try:
-                # The original version: unequal lengths not truncated, missing values not filled in.
-                aeon.load_classification(
-                    name, split="train", extract_path=str(temporary), load_equal_length=False, load_no_missing=False
-                )
-            except Exception as error:  # aeon wraps some of urllib's errors and lets others through
-                raise DownloadError(
-                    f"cannot fetch {name} of the UEA/UCR archive: {_root(error)}. Try again with a network, or put "
-                    f"{name}_TRAIN.ts and {name}_TEST.ts into {folder}."
-                ) from error
-            for file in sorted((temporary / name).iterdir()):
-                if not os.path.lexists(folder / file.name):  # what somebody has put there is kept
-                    file.rename(folder / file.name)
-    except DownloadError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error}. Name another folder in SPARCETS_DATA.") from error
+    with writing(folder), temporary_folder(folder, "fetching") as temporary:
+        try:
+            # The original version: unequal lengths not truncated, missing values not filled in.
+            aeon.load_classification(
+                name, split="train", extract_path=str(temporary), load_equal_length=False, load_no_missing=False
+            )
+        except Exception as error:  # aeon wraps some of urllib's errors and lets others through
+            raise DownloadError(
+                f"cannot fetch {name} of the UEA/UCR archive: {_root(error)}. Try again with a network, or put "
+                f"{name}_TRAIN.ts and {name}_TEST.ts into {folder}."
+            ) from error
+        for file in sorted((temporary / name).iterdir()):
+            if not os.path.lexists(folder / file.name):  # what somebody has put there is kept
+                file.rename(folder / file.name)
 
 
 def _root(error: BaseException) -> str:

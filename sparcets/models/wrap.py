@@ -301,7 +301,7 @@ def wrap(
         raise CapabilityError(
             f"{model.__name__} is a class. Wrap a trained model of it: sp.wrap({model.__name__}{made})."
         )
-    check_word("task", "" if task is None else task, get_args(Task))
+    check_word("task", str(task), get_args(Task))
     check_word("layout", layout, get_args(Layout))
     check_word("lengths", lengths, get_args(Lengths))
     kind, part = parse_output(output)
