@@ -40,30 +40,34 @@ def sampling_times(rng: np.random.Generator, *, n_samples: int, n_steps: int) ->
     return np.sort(times + rng.normal(0.0, DURATION / n_grid, times.shape), axis=1)
 
 
-def harmonic(times: FloatArray, *, n_features: int) -> FloatArray:
+def _normal(rng: np.random.Generator, times: FloatArray, n_features: int) -> FloatArray:
+    return rng.standard_normal((*times.shape, n_features))
+
+
+def harmonic(rng: np.random.Generator, times: FloatArray, n_features: int) -> FloatArray:
     """Return a sine of frequency 2, the same in all features."""
     wave = np.sin(2 * np.pi * FREQUENCY * times)
     return np.broadcast_to(wave[:, :, None], (*times.shape, n_features))
 
 
-def matern(times: FloatArray) -> FloatArray:
-    """Return the Matérn covariance (ν = 3/2, unit variance) between the times of each series: (batch, time, time)."""
-    distance = np.sqrt(3.0) / MATERN_LENGTH * np.abs(times[:, :, None] - times[:, None, :])
-    return np.asarray((1.0 + distance) * np.exp(-distance))
-
-
 def gaussian_process(times: FloatArray, innovations: FloatArray) -> FloatArray:
-    """Correlate standard normal innovations (batch, time, features) by the Matérn kernel, each feature separately."""
+    """Correlate standard normal innovations (batch, time, features), each feature separately.
+
+    The covariance between the times of a series is that of Matérn, with ν = 3/2 and unit variance.
+    """
+    distance = np.sqrt(3.0) / MATERN_LENGTH * np.abs(times[:, :, None] - times[:, None, :])
     # Two nearly equal times make the matrix numerically singular; adding 1e-9 to the variance keeps it definite.
-    covariance = matern(times) + 1e-9 * np.eye(times.shape[1])
+    covariance = (1.0 + distance) * np.exp(-distance) + 1e-9 * np.eye(times.shape[1])
     return np.asarray(np.linalg.cholesky(covariance) @ innovations)
 
 
-def pseudo_periodic(times: FloatArray, amplitude: FloatArray, frequency: FloatArray) -> FloatArray:
-    """Return a sin(f t), with an amplitude a and a frequency f (batch, time, features) of its own at every entry.
+def pseudo_periodic(rng: np.random.Generator, times: FloatArray, n_features: int) -> FloatArray:
+    """Return a sin(f t), with an amplitude a and a frequency f of its own at every entry.
 
     There is no 2π: with f near 2 this is a slow wave, about eight samples to a period.
     """
+    amplitude = 1.0 + AMPLITUDE_SD * _normal(rng, times, n_features)
+    frequency = FREQUENCY + FREQUENCY_SD * _normal(rng, times, n_features)
     return np.asarray(amplitude * np.sin(frequency * times[:, :, None]))
 
 
@@ -89,43 +93,19 @@ def car(times: FloatArray, innovations: FloatArray) -> FloatArray:
     return series
 
 
-def narma(inputs: FloatArray) -> FloatArray:
+def narma(rng: np.random.Generator, times: FloatArray, n_features: int) -> FloatArray:
     """Return y_k = 0.3 y_{k-1} + 1.5 u_{k-10} u_k + 0.1, with 0 before the first step.
 
-    NARMA of order 10 also has a product of y_{k-1} with the sum of the last ten values; in the package of the benchmark
-    that sum runs over the zeros before the start, so the term is always 0.
-
-    Parameters
-    ----------
-    inputs
-        u from step -10 on, shape (time + 10,).
-
-    Returns
-    -------
-    FloatArray
-        The signal, shape (time,).
+    The inputs u of the benchmark have a fixed seed, so that all series and features are the same. NARMA of order 10
+    also has a product of y_{k-1} with the sum of the last ten values; in the package of the benchmark that sum runs
+    over the zeros before the start, so the term is always 0.
     """
     linear, drive, constant = NARMA_COEFFICIENTS
+    inputs = np.random.RandomState(NARMA_SEED).uniform(0.0, NARMA_INPUT, NARMA_ORDER + times.shape[1])
     series = drive * inputs[:-NARMA_ORDER] * inputs[NARMA_ORDER:] + constant
     for k in range(1, len(series)):
         series[k] += linear * series[k - 1]
-    return series
-
-
-def _one_narma(times: FloatArray, n_features: int) -> FloatArray:
-    """Return the NARMA signal of the benchmark: its inputs have a fixed seed, so that all features are the same."""
-    inputs = np.random.RandomState(NARMA_SEED).uniform(0.0, NARMA_INPUT, NARMA_ORDER + times.shape[1])
-    return np.broadcast_to(narma(inputs)[None, :, None], (*times.shape, n_features))
-
-
-def _normal(rng: np.random.Generator, times: FloatArray, n_features: int) -> FloatArray:
-    return rng.standard_normal((*times.shape, n_features))
-
-
-def _drawn_pseudo_periodic(rng: np.random.Generator, times: FloatArray, n_features: int) -> FloatArray:
-    amplitude = 1.0 + AMPLITUDE_SD * _normal(rng, times, n_features)
-    frequency = FREQUENCY + FREQUENCY_SD * _normal(rng, times, n_features)
-    return pseudo_periodic(times, amplitude, frequency)
+    return np.broadcast_to(series[None, :, None], (*times.shape, n_features))
 
 
 Draw: TypeAlias = Callable[[np.random.Generator, FloatArray, int], FloatArray]
@@ -133,12 +113,12 @@ Draw: TypeAlias = Callable[[np.random.Generator, FloatArray, int], FloatArray]
 PROCESSES: Mapping[str, Draw] = MappingProxyType(
     {
         "Gaussian": _normal,
-        "Harmonic": lambda rng, times, n_features: harmonic(times, n_features=n_features),
+        "Harmonic": harmonic,
         "GaussianProcess": lambda rng, times, n_features: gaussian_process(times, _normal(rng, times, n_features)),
-        "PseudoPeriodic": _drawn_pseudo_periodic,
+        "PseudoPeriodic": pseudo_periodic,
         "AutoRegressive": lambda rng, times, n_features: autoregressive(_normal(rng, times, n_features)),
         "CAR": lambda rng, times, n_features: car(times, _normal(rng, times, n_features)),
-        "NARMA": lambda rng, times, n_features: _one_narma(times, n_features),
+        "NARMA": narma,
     }
 )
 
