@@ -40,7 +40,7 @@ from sparcets.training.loop import (
     train,
 )
 from sparcets.training.losses import LossTerm, Objective
-from sparcets.training.networks import check_sizes, fill_gaps
+from sparcets.training.networks import check_sizes, fill_gaps, lengths_on
 from sparcets.training.projection import Projection
 from sparcets.training.steps import GanStep
 
@@ -166,7 +166,7 @@ class AdversarialExplainer(BaseExplainer[A]):
             bar.advance(start)
             train(
                 # As one CUDA graph each, except for series of different lengths: these are packed or cut on the host.
-                CapturedStep(step, device) if step.lengths is None else step,
+                step if job.series.unequal else CapturedStep(step, device),
                 pairing,
                 epochs=config.epochs,
                 seed=spawn(seed, "dropout"),
@@ -223,7 +223,7 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     def _log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         device = self.classifier.device
-        return self.classifier.log_proba(x.to(device), lengths if lengths is None else lengths.to(device)).to(x.device)
+        return self.classifier.log_proba(x.to(device), lengths_on(device, lengths)).to(x.device)
 
     @single_precision()
     def _build_generator(

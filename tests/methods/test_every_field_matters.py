@@ -7,7 +7,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -26,21 +26,8 @@ QUERIES = make_series(12, n_steps=8, seed=1)[0]
 SHORT = "train.epochs=1"
 
 
-@dataclasses.dataclass(frozen=True)
-class Context:
-    """What a field needs to make a difference.
-
-    Attributes
-    ----------
-    why
-        The reason.
-    settings
-        In force before and after the change.
-    call
-        Arguments of ``explain``.
-    other
-        The value to change to, where the automatic choice will not do.
-    """
+class Context(NamedTuple):
+    """What a field needs to make a difference: settings, arguments of ``explain``, another value to change to."""
 
     why: str
     settings: tuple[str, ...] = ()
