@@ -189,25 +189,25 @@ def parse_target(asked: Options, info: SeriesInfo) -> Any:
     given: dict[Any, Any] = {name: value for name in TARGETS if (value := getattr(asked, name)) is not None}
     named = ["--not" if name == "excluded" else f"--{name.replace('_', '-')}" for name in given]
     kind, value = next(iter(given.items()), (None, ""))
-    about_classes, outcome, of = kind in ("target", "excluded"), info.outcome, asked.of
+    outcome, of = info.outcome, asked.of
     if len(given) > 1:
         raise ConfigError(f"give {' or '.join(named)}, not both.")
-    if outcome is not None and (about_classes or kind is None):
+    if outcome is None:
+        if of is not None or kind not in (None, "target", "excluded"):
+            raise ConfigError(
+                f"{named[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the "
+                f"classes {', '.join(info.class_names)}. Give --target or --not."
+            )
+        if kind is None:
+            return None
+        wanted = targets.name_or_index(value, info.class_names)
+        return targets.Not(wanted) if kind == "excluded" else wanted
+    if kind in (None, "target", "excluded"):
         said = f"it has no classes for {named[0]}" if named else "say where they have to lie"
         raise ConfigError(
             f"the model predicts {outcome.summary()}: {said}. Give --at-least 30, --at-most 30, --between 20:30 or "
             "--change -5."
         )
-    if outcome is None and (of is not None or not (about_classes or kind is None)):
-        raise ConfigError(
-            f"{named[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the classes "
-            f"{', '.join(info.class_names)}. Give --target or --not."
-        )
-    if outcome is None:
-        if kind is None:
-            return None
-        wanted = targets.name_or_index(value, info.class_names)
-        return targets.Not(wanted) if kind == "excluded" else wanted
     output = None if of is None else targets.name_or_index(of, outcome.names)
     if kind == "between":
         return targets.Between(*_bounds(value), output=output)

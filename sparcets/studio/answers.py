@@ -199,17 +199,17 @@ class Answers:
         explainer = self.service.explainer(request.explainer)
         info = explainer.info_
         assert info is not None  # it is fitted
-        length = chosen.X.shape[1] if chosen.lengths is None else int(chosen.lengths[0])
+        length = self._recordings(request).length(request.rows[0])
         made, windows = draw(chosen.X[0], request.strokes, info.feature_names, info.mutable, length)
         if request.find_rest:
             found = self._ask(request, chosen._replace(X=made[None]), windows)
-            n = len(found)
+            several = chosen.repeat(len(found))
             answer = review(
                 explainer,
-                np.repeat(chosen.X, n, axis=0),
+                several.X,
                 found.counterfactual,
                 found.target,
-                lengths=None if chosen.lengths is None else np.repeat(chosen.lengths, n),
+                lengths=several.lengths,
                 # What was drawn is a change, too.
                 constraints=to_constraints(request.constraints, explainer.feature_names),
                 status=found.status,
@@ -218,13 +218,9 @@ class Answers:
             answer = replace(answer, constraints=found.constraints)
         else:
             answer = review(explainer, chosen.X, made[None], request.target, lengths=chosen.lengths)
-        n = len(answer)
-        return replace(
-            answer,
-            query_index=np.zeros(n, dtype=np.int64),
-            ids=None if chosen.ids is None else np.repeat(chosen.ids, n),
-            subjects=None if chosen.subjects is None else np.repeat(chosen.subjects, n),
-        )
+        several = chosen.repeat(len(answer))
+        index = np.zeros(len(answer), dtype=np.int64)
+        return replace(answer, query_index=index, ids=several.ids, subjects=several.subjects)
 
     def curve(self, request: ExplainRequest) -> CurveResponse:
         """Return how belief falls as less may change, for the recording of a request; its cap does not matter."""

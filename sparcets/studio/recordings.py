@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
+from sparcets.core.series import Series
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class Chosen(NamedTuple):
     ids: StrArray | None
     subjects: StrArray | None
 
+    def repeat(self, n: int) -> Chosen:
+        """Return each recording ``n`` times, one after the other."""
+        return Chosen(*(None if values is None else np.repeat(values, n, axis=0) for values in self))  # type: ignore[arg-type]
+
 
 class AllRecordings:
     """The recordings of a data set, by their row in the list.
@@ -63,6 +68,8 @@ class AllRecordings:
         sizes = [len(part.X) for part in self.parts]
         self.labels: IntArray = np.concatenate([part.labels for part in self.parts]).astype(np.int64)
         self.part_names: StrArray = np.repeat([part.name for part in self.parts], sizes)
+        self._steps = np.concatenate([Series(part.X, part.lengths).steps for part in self.parts])
+        self._padded = any(part.lengths is not None for part in self.parts)
         self.ids = self._named("ids")
         self.subjects = self._named("subjects")
 
@@ -81,18 +88,15 @@ class AllRecordings:
 
     def length(self, row: int) -> int:
         """Return the number of steps of a recording, without padding."""
-        part, index = self.place(row)
-        lengths = self.parts[part].lengths
-        return self.parts[part].X.shape[1] if lengths is None else int(lengths[index])
+        return int(self._steps[row])
 
     def choose(self, rows: Sequence[int]) -> Chosen:
         """Return some recordings."""
         self.check(max(rows))
         places = [self.place(row) for row in rows]
-        padded = any(part.lengths is not None for part in self.parts)
         return Chosen(
             X=np.stack([self.parts[part].X[index] for part, index in places]),
-            lengths=np.array([self.length(row) for row in rows]) if padded else None,
+            lengths=self._steps[list(rows)] if self._padded else None,
             ids=None if self.ids is None else self.ids[list(rows)],
             subjects=None if self.subjects is None else self.subjects[list(rows)],
         )

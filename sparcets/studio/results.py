@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.series import Series
 from sparcets.studio import models
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError
@@ -317,7 +318,7 @@ def positions(recordings: AllRecordings) -> FloatArray:
 
     Series are standardised by feature; missing entries and padding count as the mean.
     """
-    flat = np.concatenate([_flat(part.X, part.lengths) for part in recordings.parts])
+    flat = np.concatenate([_flat(Series(part.X, part.lengths)) for part in recordings.parts])
     sample = flat[np.linspace(0, len(flat) - 1, min(SAMPLE, len(flat))).astype(int)]
     center, scale = np.nanmean(sample, (0, 1)), np.nanstd(sample, (0, 1))
     scale = np.where(scale > 0, scale, 1.0)
@@ -335,10 +336,9 @@ def positions(recordings: AllRecordings) -> FloatArray:
     return np.asarray(np.concatenate([part @ two.T for part in parts]))
 
 
-def _flat(X: FloatArray, lengths: IntArray | None) -> FloatArray:
+def _flat(series: Series) -> FloatArray:
     """Return series with few steps (batch, steps, features), NaN where they are padded."""
-    steps = np.linspace(0, X.shape[1] - 1, min(MAX_STEPS, X.shape[1])).astype(int)
-    thin = X[:, steps].astype(np.float64)
-    if lengths is not None:
-        thin[steps[None] >= lengths[:, None]] = np.nan
-    return thin
+    steps = np.linspace(0, series.values.shape[1] - 1, min(MAX_STEPS, series.values.shape[1])).astype(int)
+    thin = series.values[:, steps].astype(np.float64)
+    thin[steps[None] >= series.steps[:, None]] = np.nan
+    return np.asarray(thin)

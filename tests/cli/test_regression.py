@@ -126,7 +126,7 @@ def test_tables_scores_and_reports_speak_of_numbers(
         (("fit", *TABLE, "--task", "regression", "--out", "no"), "A model that predicts numbers is your own"),
         ((*FIT[:-1], "no", *OWN, "--classes", "a,b"), "are for classes; a regressor has none"),
         ((*FIT[:-1], "no", *OWN, "-t", "a"), "a regressor has none"),
-        (("export", "fitted", "--out", "no.onnx", *OWN), "for which every query is searched: there is no generator"),
+        (("export", "fitted", "--out", "no.onnx", *OWN), "the model predicts numbers: there is no generator to export"),
     ],
 )
 def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
