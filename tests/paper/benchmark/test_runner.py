@@ -39,7 +39,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Cell:
 @pytest.fixture(scope="module")
 def plan(base: Cell) -> Plan:
     # A quick cell first; the long second one is running when the process is killed.
-    long = replace(base, method="sparcets")
+    long = replace(base, method="sparcets", settings=("families=['intervals']",))
     return Plan(
         cells=(replace(base, method="nearest"), long, replace(base, method="ics"), replace(base, method="ics", seed=1))
     )
