@@ -33,8 +33,7 @@ def classification(log_proba: Tensor, target: Tensor) -> Tensor:
 
 def similarity(delta: Tensor, lengths: Tensor | None = None) -> Tensor:
     """‖δ‖₁ / (T·F)."""
-    size = delta.abs()
-    return size.mean((1, 2)) if lengths is None else size.sum((1, 2)) / (lengths * delta.shape[2])
+    return delta.abs().sum((1, 2)) / (true_steps(delta, lengths) * delta.shape[2])
 
 
 def count_changed(delta: Tensor, n_mutable: int, lengths: Tensor | None = None) -> Tensor:
