@@ -15,9 +15,9 @@ from sparcets.core.errors import ConfigError, FeatureMismatchError, StorageError
 from sparcets.core.registry import unknown_name
 
 if TYPE_CHECKING:
-    from sparcets.core.arrays import IntArray
     from sparcets.core.explanation import Explanation
     from sparcets.core.info import SeriesInfo
+    from sparcets.core.series import IntArray
     from sparcets.data.dataset import Dataset
     from sparcets.methods.base import BaseExplainer
 

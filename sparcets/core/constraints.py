@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST, BoolArray, IntArray, is_integer, is_number
 from sparcets.core.config import SignatureOfInit
 from sparcets.core.enforcement import BoundConstraints, Project
 from sparcets.core.errors import ConstraintError, UnknownNameError, quoted
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
+from sparcets.core.series import LARGEST, BoolArray, IntArray, is_integer, is_number
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray
+from sparcets.core.series import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

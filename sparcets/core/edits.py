@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.coordinates import Coordinates
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 
 FREE = "free"
 NEEDS = ("model", "families", "realism")

@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import ConstraintError
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 
 ROUNDING = 4  # last digits by which results of the same computation may differ
 Project = Callable[[Any, Any], Any]  # (counterfactuals, queries) -> counterfactuals, arrays (batch, time, features)

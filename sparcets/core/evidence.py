@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.info import SPANS, SeriesInfo, bend_over, move_over
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, differs
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 
 if TYPE_CHECKING:

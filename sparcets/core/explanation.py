@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    StrArray,
-    check_rows,
-    missing_entries,
-)
 from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
 from sparcets.core.evidence import FRAGILE, MAJORITY, MAX_DISTANCE, MAX_STRETCH, Evidence, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import ClassPredictions, NumberPredictions, Numbers, Predictions
-from sparcets.core.series import Series
+from sparcets.core.series import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Series,
+    StrArray,
+    check_rows,
+    missing_entries,
+)
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
 from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
 

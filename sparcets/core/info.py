@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import DataError
 from sparcets.core.outcome import Outcome
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import Task, default_feature_names, feature_index
 from sparcets.core.words import percent

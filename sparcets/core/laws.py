@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.coordinates import Coordinates, Limb, bend_of
 from sparcets.core.seeding import generator
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, Series
 from sparcets.motion.skeleton import coordinate_groups, find_skeleton
 
 MOST_ROWS = 20_000  # steps that are looked at

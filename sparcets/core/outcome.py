@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.core.errors import ShapeError
+from sparcets.core.series import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.core.words import distinct, missing_amount, probability_below
 
 if TYPE_CHECKING:

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST, FloatArray, IntArray
 from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Series
+from sparcets.core.series import LARGEST, FloatArray, IntArray, Series
 from sparcets.core.validation import as_array, text_problem
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, StrArray, is_integer, is_number
 from sparcets.core.errors import TargetError, quoted
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
+from sparcets.core.series import FloatArray, IntArray, StrArray, is_integer, is_number
 from sparcets.core.validation import as_array
 
 

@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, is_integer
 from sparcets.core.errors import (
     ConfigError,
     DataError,
@@ -24,7 +23,7 @@ from sparcets.core.errors import (
     quoted,
 )
 from sparcets.core.registry import unknown_name
-from sparcets.core.series import Series
+from sparcets.core.series import LARGEST, BoolArray, FloatArray, IntArray, Series, is_integer
 
 NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _BLOCK = 2**22  # entries checked for finiteness at a time

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, is_number, missing_entries
 from sparcets.core.errors import ConfigError, DataError, LabelError, ShapeError, quoted
 from sparcets.core.outcome import default_output_names
 from sparcets.core.progress import html_card
 from sparcets.core.registry import did_you_mean
+from sparcets.core.series import BoolArray, FloatArray, IntArray, is_number, missing_entries
 from sparcets.core.side_inputs import Side, check_side, take_rows
 from sparcets.core.validation import (
     Task,

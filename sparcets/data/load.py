@@ -81,7 +81,6 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import LARGEST
 from sparcets.core.errors import (
     ConfigError,
     DataError,
@@ -94,6 +93,7 @@ from sparcets.core.errors import (
     quoted,
 )
 from sparcets.core.registry import Registry, did_you_mean, require_extra
+from sparcets.core.series import LARGEST
 from sparcets.core.validation import Task, check_task
 from sparcets.data.dataset import Dataset
 from sparcets.data.recordings import ABOUT, PER_SERIES, SIDE, TABLES, Recordings, as_written, class_names_of, read_npz

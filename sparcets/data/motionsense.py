@@ -22,9 +22,9 @@ from zipfile import BadZipFile, ZipFile
 import numpy as np
 import pandas as pd
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, quoted
 from sparcets.core.registry import unknown_name
+from sparcets.core.series import FloatArray
 from sparcets.data.dataset import Dataset
 from sparcets.data.load import data_folder
 from sparcets.data.splits import grouped_split, stratified_split

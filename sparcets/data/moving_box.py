@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, is_integer
 from sparcets.core.errors import ConfigError, ShapeError, quoted
 from sparcets.core.registry import unknown_name
 from sparcets.core.seeding import generator, spawn
+from sparcets.core.series import BoolArray, FloatArray, IntArray, is_integer
 from sparcets.core.validation import check_series
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import check_test_rows, stratified_split

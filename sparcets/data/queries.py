@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, SparcetsError
 from sparcets.core.registry import did_you_mean, require_extra
+from sparcets.core.series import FloatArray, IntArray
 from sparcets.data.recordings import grid_of
 from sparcets.io.folders import inside
 

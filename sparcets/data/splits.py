@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import IntArray
 from sparcets.core.errors import DataError, ShapeError, quoted
 from sparcets.core.seeding import generator
+from sparcets.core.series import IntArray
 from sparcets.core.validation import as_array
 
 log = logging.getLogger(__name__)

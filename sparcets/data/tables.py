@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from sparcets.core.arrays import LARGEST, BoolArray, FloatArray, IntArray, StrArray
 from sparcets.core.errors import ConfigError, FileFormatError, quoted
 from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.core.series import Series
+from sparcets.core.series import LARGEST, BoolArray, FloatArray, IntArray, Series, StrArray
 from sparcets.core.validation import text_problem
 from sparcets.data.recordings import Recordings, as_stored, as_written, class_names_of, grid_of
 

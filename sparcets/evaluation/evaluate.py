@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import DataError, filters_kept, quoted
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
+from sparcets.core.series import BoolArray, FloatArray, IntArray
 from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation import measures
 from sparcets.evaluation.families import AEON, EXTRA, missing_families

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import filters_kept
 from sparcets.core.info import Scaler
 from sparcets.core.registry import require_extra, unknown_name
 from sparcets.core.seeding import RANDOM_STATE_LOCK, spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.validation import Task
 from sparcets.data.dataset import Dataset
 from sparcets.models.base import Classifier, Model, Regressor

@@ -18,12 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
 from sparcets.core.outcome import NumberPredictions
 from sparcets.core.progress import progress_bar
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.side_inputs import SideInputs, take_rows
 from sparcets.data.dataset import Dataset, dataset_digest

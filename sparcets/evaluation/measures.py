@@ -19,9 +19,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import Series, without_gaps
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, without_gaps
 
 _DTW_ENTRIES = 2**18  # entries per chunk in dtw: fits the processor's cache and keeps the overhead per call small
 

@@ -7,12 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import FeatureMismatchError, filters_kept
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import Scaler
 from sparcets.core.seeding import generator, random_state_kept, spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, Series
 from sparcets.data.dataset import Dataset
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, IntArray
 from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, IntArray, Series
 from sparcets.core.validation import default_feature_names
 from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation.scores import WARNING

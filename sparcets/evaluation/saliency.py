@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.errors import ShapeError
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import BoolArray, FloatArray
 from sparcets.evaluation.measures import queries_of, standardised_delta
 
 _CHUNK = 1_000_000  # entries ranked per chunk, bounding memory

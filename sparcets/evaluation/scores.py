@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import FileFormatError
 from sparcets.core.progress import html_card
+from sparcets.core.series import FloatArray
 from sparcets.evaluation.statistics import bootstrap_intervals
 from sparcets.io.files import is_file, read_json, write_json
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import DataError, ShapeError, filters_kept, quoted
 from sparcets.core.seeding import generator
+from sparcets.core.series import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,10 +22,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.explanation import Explanation
 from sparcets.core.outcome import NumberPredictions, is_within
+from sparcets.core.series import FloatArray
 from sparcets.data.dataset import Dataset
 
 DIRECTION = "direction"  # name of the measure

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, IntArray
 from sparcets.core.edits import edits_to_json
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, IntArray, Series
 from sparcets.io.files import atomic_path
 
 METADATA = b"sparcets"  # key of what a file says about itself

@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray, differs
 from sparcets.core.errors import NotFittedError, TrainingError
 from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series, differs
 from sparcets.core.settings import AdversarialConfig, CounterGanConfig, GanConfig, MethodConfig, SparceConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import outputs_of

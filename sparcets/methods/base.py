@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.config import Config
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, quoted
@@ -31,7 +30,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
 from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import MethodConfig
 from sparcets.core.side_inputs import SideInputs, one_side, side_apart
 from sparcets.core.target import BoundTarget, only_target

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
 from sparcets.core.config import check_config
 from sparcets.core.errors import (
     CapabilityError,
@@ -24,7 +23,7 @@ from sparcets.core.errors import (
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import MIN_LIKELY, ModelCheck, SeriesInfo
 from sparcets.core.outcome import Numbers, Outcome, is_within
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray
 from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
 from sparcets.data.dataset import Dataset

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray, StrArray
 from sparcets.core.evidence import shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
-from sparcets.core.series import Series, compare_pairs
+from sparcets.core.series import FloatArray, IntArray, Series, StrArray, compare_pairs
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target
 from sparcets.methods.compatibility import ask_again

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, StorageError, filters_kept
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import require_extra
+from sparcets.core.series import FloatArray
 from sparcets.io.files import atomic_path
 from sparcets.methods.adversarial import AdversarialExplainer
 from sparcets.methods.base import BaseExplainer

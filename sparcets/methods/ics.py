@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.info import SeriesInfo
 from sparcets.core.seeding import generator
+from sparcets.core.series import FloatArray
 from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request, pause

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, differs
 from sparcets.core.errors import DataError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_within
-from sparcets.core.series import Series, compare_pairs
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, compare_pairs, differs
 from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray, differs, is_integer, is_number
 from sparcets.core.constraints import Constraints
 from sparcets.core.edits import EditLists
 from sparcets.core.enforcement import BoundConstraints, keep_largest
@@ -19,7 +18,7 @@ from sparcets.core.errors import ConfigError, ConstraintError, quoted
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import is_reached
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, differs, is_integer, is_number
 from sparcets.core.target import BoundTarget
 from sparcets.core.words import share_from, unsure_words
 from sparcets.models.base import Classifier

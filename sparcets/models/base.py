@@ -14,10 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.side_inputs import SideInputs, check_no_side
 from sparcets.core.validation import check_padded
 from sparcets.training.device import number_of_threads

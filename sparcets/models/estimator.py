@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError
+from sparcets.core.series import FloatArray
 from sparcets.models.interface import Interface, Layout, name_of
 
 CHANNELS_FIRST = ("aeon", "sktime")

@@ -17,10 +17,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from sparcets.core.arrays import IntArray, missing_entries
 from sparcets.core.errors import CapabilityError, ModelOutputError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Series
+from sparcets.core.series import IntArray, Series, missing_entries
 from sparcets.core.side_inputs import SideInputs
 from sparcets.models.base import Missing, with_prediction
 from sparcets.training.networks import fill_gaps

@@ -15,13 +15,12 @@ import torch
 from safetensors.torch import load as read_tensors
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray, is_integer
 from sparcets.core.config import check_config
 from sparcets.core.errors import ConfigError, DataError, FileFormatError, NotFittedError, TrainingError
 from sparcets.core.info import Scaler
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series, is_integer
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.validation import check_labels, check_padded
 from sparcets.data.dataset import Dataset

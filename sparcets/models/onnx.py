@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, FileFormatError
 from sparcets.core.registry import require_extra
+from sparcets.core.series import FloatArray
 from sparcets.io.files import digest_of_files
 from sparcets.io.folders import inside
 from sparcets.models.interface import Interface, name_of_series

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, ConfigError, FileFormatError, SparcetsError, StorageError
+from sparcets.core.series import FloatArray
 from sparcets.core.side_inputs import Side, take_rows
 from sparcets.io.files import MALFORMED, digest_of_bytes, digest_of_files, read_json, reason, write_json
 from sparcets.io.folders import inside

@@ -10,8 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.models.base import Classifier, Model, Regressor, with_prediction
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray, is_integer
 from sparcets.core.errors import CapabilityError, ConfigError, ModelOutputError, SparcetsError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series, is_integer
 from sparcets.core.side_inputs import Side, SideInputs
 from sparcets.core.validation import check_names
 from sparcets.io.files import digest_of_json

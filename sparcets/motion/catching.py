@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, LabelError, ShapeError
 from sparcets.core.seeding import generator
+from sparcets.core.series import FloatArray, IntArray
 from sparcets.core.validation import check_series
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import stratified_split

@@ -26,10 +26,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.evidence import limb_length
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import Series, without_gaps
+from sparcets.core.series import FloatArray, Series, without_gaps
 from sparcets.motion.skeleton import Skeleton
 
 

@@ -37,7 +37,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.series import FloatArray, IntArray
 
 N_STEPS = 60
 SAMPLING_RATE = 60.0

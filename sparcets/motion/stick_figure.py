@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.errors import CapabilityError, OutOfRangeError
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import BoolArray, FloatArray
 from sparcets.motion.skeleton import Limb, find_skeleton
 from sparcets.show import style
 from sparcets.show.changes import only_answer

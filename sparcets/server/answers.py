@@ -13,11 +13,11 @@ import numpy as np
 from pydantic_core import to_json
 
 from sparcets.core import target as targets
-from sparcets.core.arrays import FloatArray
 from sparcets.core.constraints import Constraints, open_ends
 from sparcets.core.errors import SparcetsError, TargetError
 from sparcets.core.evidence import find_segments
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import FloatArray
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:

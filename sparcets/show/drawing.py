@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, StrArray
 from sparcets.core.evidence import MAJORITY, VERDICTS, find_segments
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import FloatArray, StrArray
 from sparcets.core.words import percent, percents, seconds
 from sparcets.show import style
 from sparcets.show.changes import only_answer, without_padding

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.edits import FREE, Edit, apply_edits
 from sparcets.core.errors import DataError
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import FloatArray
 from sparcets.core.words import amount, percent, seconds
 from sparcets.motion.skeleton import group_name
 from sparcets.show.changes import without_padding

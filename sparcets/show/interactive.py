@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.evidence import VERDICTS
 from sparcets.core.explanation import Explanation
 from sparcets.core.registry import require_extra
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, Series
 from sparcets.core.words import seconds, signed
 from sparcets.show import style
 from sparcets.show.changes import only_answer

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.errors import ConstraintError
 from sparcets.core.evidence import find_segments
 from sparcets.core.registry import unknown_name
+from sparcets.core.series import BoolArray, FloatArray
 from sparcets.studio import results
 from sparcets.studio.models import (
     ConstraintsRequest,

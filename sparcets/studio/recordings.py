@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray, StrArray
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.studio import models
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError

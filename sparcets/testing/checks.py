@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, SparcetsError
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import IcsConfig, NearestConfig
 from sparcets.core.target import AtLeast
 from sparcets.data.dataset import Dataset

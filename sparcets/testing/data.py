@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import DataError
+from sparcets.core.series import FloatArray, IntArray
 
 
 def make_series(

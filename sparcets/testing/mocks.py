@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import FloatArray
 from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, Request

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import IntArray
 from sparcets.core.errors import DataError
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import generator, spawn
+from sparcets.core.series import IntArray
 from sparcets.training.device import seeded
 
 EXPLODED = 1e6  # a loss this large does not recover

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import IntArray
+from sparcets.core.series import IntArray
 
 
 def inside(lengths: Tensor | None, x: Tensor) -> Tensor | None:

@@ -13,8 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
-from sparcets.core.arrays import LARGEST
 from sparcets.core.errors import SparcetsError, TooLargeError
+from sparcets.core.series import LARGEST
 
 log = logging.getLogger(__name__)
 OTHER_FORM = ("missing", "extra_forbidden")  # types of problems of a form that was not meant

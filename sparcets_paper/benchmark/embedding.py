@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import ShapeError
+from sparcets.core.series import FloatArray
 
 PERPLEXITY = 4.4  # the paper's
 ITERATIONS = 300  # the paper's

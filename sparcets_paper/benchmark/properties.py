@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, IntArray
 from sparcets.core.explanation import Explanation
+from sparcets.core.series import BoolArray, IntArray
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.measures import standardised_delta
 from sparcets.motion.limbs import limb_lengths

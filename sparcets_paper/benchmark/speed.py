@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, ConfigError, FileFormatError, SparcetsError
+from sparcets.core.series import FloatArray
 from sparcets.io.engines import starting_process
 from sparcets.io.files import atomic_path, reason
 

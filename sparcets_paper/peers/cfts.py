@@ -22,11 +22,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean, require_extra, unknown_name
 from sparcets.core.seeding import RANDOM_STATE_LOCK, generator, spawn
+from sparcets.core.series import FloatArray, IntArray
 from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import ShapeError
+from sparcets.core.series import FloatArray
 from sparcets.show import style
 from sparcets_paper.benchmark.embedding import Points
 

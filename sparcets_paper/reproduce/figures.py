@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import DataNotFoundError, FileFormatError, SparcetsError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import BoolArray, FloatArray, IntArray
 from sparcets.data.dataset import Dataset
 from sparcets.data.load import load_dataset
 from sparcets.io.explanations import load_explanation

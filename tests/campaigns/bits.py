@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import sparcets as sp
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import TrainingError
 from sparcets.core.explanation import PER_ANSWER
+from sparcets.core.series import FloatArray
 from sparcets.data.load import load_file, save_dataset
 from tests.campaigns.material import Material, draw_material
 from tests.campaigns.registry import Trial, campaign

@@ -16,11 +16,10 @@ import numpy as np
 import torch
 
 import sparcets as sp
-from sparcets.core.arrays import BoolArray, FloatArray, IntArray
 from sparcets.core.errors import ConstraintError, TrainingError
 from sparcets.core.evidence import find_segments
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.series import Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 from sparcets.core.words import percent
 from sparcets.evaluation.measures import sparsity as measured_sparsity
 from sparcets.methods.base import BaseExplainer

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import sparcets as sp
-from sparcets.core.arrays import FloatArray, IntArray
+from sparcets.core.series import FloatArray, IntArray
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.base import BaseExplainer
 from sparcets.models.base import Classifier

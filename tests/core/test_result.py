@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparcets.core import explanation as result
-from sparcets.core.arrays import missing_entries
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, SparcetsError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import missing_entries
 from sparcets.io.explanations import load_explanation
 
 INFO = SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4

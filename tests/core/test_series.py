@@ -11,9 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core.arrays import differs, missing_entries
 from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
-from sparcets.core.series import Series
+from sparcets.core.series import Series, differs, missing_entries
 from sparcets.core.validation import check_padded
 from sparcets.models.wrap import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor

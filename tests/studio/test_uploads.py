@@ -158,9 +158,9 @@ def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
 
 def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "numpy.py").write_text("raise SystemExit('planted')")
-    command = processes.command("sparcets.core.arrays", "main")
+    command = processes.command("sparcets.core.series", "main")
     command[-1] = command[-1].replace(
-        "from sparcets.core.arrays import main as main; sys.exit(main())", "import numpy; print(numpy.e)"
+        "from sparcets.core.series import main as main; sys.exit(main())", "import numpy; print(numpy.e)"
     )
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.startswith("2.718")
 

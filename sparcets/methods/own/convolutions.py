@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.seeding import generator
+from sparcets.core.series import FloatArray, IntArray
 
 LENGTH, RAISED = 9, 3  # of a kernel: nine weights, three of them 2, the others -1
 N_KERNELS = comb(LENGTH, RAISED)

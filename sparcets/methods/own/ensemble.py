@@ -18,11 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.info import Scaler
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import ClassifierConfig, ExplainerConfig
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import Family, FamilyWithin, by_length, choose_series

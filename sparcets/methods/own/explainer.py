@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import NotFittedError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation
@@ -17,7 +16,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.laws import Law
 from sparcets.core.progress import Bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import FEW_VALID, training_identity
 from sparcets.methods.base import BaseExplainer

@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.seeding import generator, spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.methods.own.convolutions import RandomConvolutions
 from sparcets.methods.own.forest import Forest
 from sparcets.methods.own.intervals import IntervalQuantiles, IntervalStatistics

@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.errors import filters_kept
 from sparcets.core.seeding import random_state_kept
+from sparcets.core.series import FloatArray, IntArray
 
 WIDTH = 0.2  # of a smooth split, in standard deviations of its input
 MAX_FEATURES = 0.1  # share of the inputs tried at every split

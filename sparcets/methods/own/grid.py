@@ -15,11 +15,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.core.seeding import spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.model import real_series

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.seeding import generator
+from sparcets.core.series import FloatArray, IntArray
 
 INTERVALS = 400
 SHORTEST = 3  # steps

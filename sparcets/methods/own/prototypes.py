@@ -9,10 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.info import Scaler
 from sparcets.core.seeding import generator
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.methods.own.ensemble import standardised
 from sparcets.methods.request import FitJob
 from sparcets.models.base import Classifier

@@ -11,10 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sparcets.core.arrays import FloatArray, IntArray, differs
 from sparcets.core.outcome import is_within
 from sparcets.core.seeding import generator
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series, differs
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel

@@ -14,11 +14,11 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from sparcets.core.arrays import BoolArray, FloatArray, differs
 from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
 from sparcets.core.enforcement import IMMUTABLE
 from sparcets.core.evidence import compare_shape
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import BoolArray, FloatArray, differs
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel

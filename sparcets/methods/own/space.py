@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import BoolArray, FloatArray
 from sparcets.core.coordinates import Coordinates
 from sparcets.core.errors import ConfigError, quoted
 from sparcets.core.laws import Law, find_laws
 from sparcets.core.seeding import generator
+from sparcets.core.series import BoolArray, FloatArray
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.request import FitJob
 from sparcets.motion.skeleton import group_name

@@ -13,9 +13,9 @@ import safetensors
 import safetensors.numpy
 import torch
 
-from sparcets.core.arrays import FloatArray
 from sparcets.core.errors import CapabilityError, FileFormatError
 from sparcets.core.info import SeriesInfo
+from sparcets.core.series import FloatArray
 from sparcets.core.settings import ExplainerConfig
 from sparcets.io.files import MALFORMED
 from sparcets.io.folders import SavedModel

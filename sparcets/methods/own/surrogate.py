@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import generator, spawn
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.models.base import PREDICT_BATCH, Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor

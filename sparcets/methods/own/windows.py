@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparcets.core.arrays import FloatArray, IntArray
 from sparcets.core.edits import fade
+from sparcets.core.series import FloatArray, IntArray
 
 KNOTS = 12  # borders of windows are multiples of this part of a series
 RISE = 1 / 8  # of a series, in which an edit fades in or out

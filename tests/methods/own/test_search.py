@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.arrays import differs
 from sparcets.core.laws import breaks
-from sparcets.core.series import Series
+from sparcets.core.series import Series, differs
 from sparcets.methods.own.search import QuerySearch
 from sparcets.methods.own.windows import State
 from sparcets.methods.request import Request

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.arrays import FloatArray
 from sparcets.core.evidence import VERDICTS, Evidence, shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import Series
+from sparcets.core.series import FloatArray, Series
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.show.phrases import NO_ADVICE
 from sparcets.show.report import write_report
