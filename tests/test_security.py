@@ -194,13 +194,8 @@ def test_arrays_lie_beside_their_header(place: Path) -> None:
     refuses(load_fit, place / "received", device="cpu", why="classifier leads out of its folder")
 
 
-def write_onnx(
-    path: Path, location: str | None, *, in_a_node: bool = False, order: Any = (0, 1, 2), write: bool = True
-) -> None:
-    """Write a model of three classes, in the order of features; its weights may be said to be elsewhere.
-
-    Those that are beside the model are written too, unless ``write`` is false: a link may stand there.
-    """
+def write_onnx(path: Path, location: str | None, *, in_a_node: bool = False, order: Any = (0, 1, 2)) -> None:
+    """Write a model of three classes, in the order of features; its weights may be said to be elsewhere."""
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
     weight = onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32)[:, list(order)], "weight")
@@ -222,7 +217,7 @@ def write_onnx(
     graph = helper.make_graph(nodes, "model", [series], [logits], [] if in_a_node else [weight])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     path.write_bytes(model.SerializeToString())
-    if write and location is not None and not Path(location).is_absolute() and ".." not in location:
+    if location is not None and not Path(location).is_absolute() and ".." not in location:
         (path.parent / location).parent.mkdir(parents=True, exist_ok=True)
         (path.parent / location).write_bytes(data)
 

@@ -79,14 +79,11 @@ def _commit() -> str:
 def _print(counts: dict[str, Count], conditions: str) -> None:
     console = Console(width=120)
     table = Table("campaign", box=None)
-    for column in ("tried", "failed", "entries compared", "seconds"):
+    for column in ("tried", "failed", "seconds"):
         table.add_column(column, justify="right")
     for name, count in counts.items():
-        note = f" (skipped: {count.skipped})" if count.skipped else ""
-        table.add_row(
-            name + note, f"{count.tried:,}", f"{count.failed:,}", f"{count.entries:,}", f"{count.seconds:.0f}"
-        )
-    totals = (sum(getattr(count, which) for count in counts.values()) for which in ("tried", "failed", "entries"))
+        table.add_row(name, f"{count.tried:,}", f"{count.failed:,}", f"{count.seconds:.0f}")
+    totals = (sum(getattr(count, which) for count in counts.values()) for which in ("tried", "failed"))
     table.add_row("all", *(f"{total:,}" for total in totals), end_section=True)
     console.print(table)
     console.print(conditions, markup=False, highlight=False)

@@ -20,7 +20,7 @@ from sparcets.io.locks import LOCK
 
 from .kinds import KINDS, Kind
 from .mutations import Mutation, mutate
-from .registry import OK, Trial, campaign
+from .registry import campaign
 
 try:
     import resource
@@ -52,7 +52,7 @@ class Example:
 
 
 @campaign("mutated files", trials=120_000, dose=1000, parts=4)
-def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+def mutated_files(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[str]:
     with quiet():
         names = [name for name in KINDS if trials > SMALL or not KINDS[name].slow]
         examples = [Example.make(name, folder) for name in names]
@@ -83,7 +83,7 @@ def _mutation(example: Example, examples: list[Example], seed: int) -> tuple[Pat
     return file, mutate(file.name, example.files[file], others, rng)
 
 
-def _try(example: Example, examples: list[Example], seed: int) -> Trial:
+def _try(example: Example, examples: list[Example], seed: int) -> str:
     file, mutation = _mutation(example, examples, seed)
     _write(file, mutation.content)
     memory, began = _peak_memory(), time.perf_counter()
@@ -98,10 +98,10 @@ def _try(example: Example, examples: list[Example], seed: int) -> Trial:
         problem = problem or f"needed {(_peak_memory() - memory) / 2**20:.0f} MiB"
     _write(file, example.files[file])
     if not problem:
-        return OK
+        return ""
     where = f"{example.name}, {file.relative_to(example.folder)}"
     how = f'python -c "from tests.campaigns.files import repeat; repeat({example.name!r}, {seed})"'
-    return Trial(f"{where}: {problem[:400]}. Repeat: {how}")
+    return f"{where}: {problem[:400]}. Repeat: {how}"
 
 
 def _read(example: Example, mutation: Mutation) -> str:

@@ -24,7 +24,7 @@ from sparcets.io.locks import LOCK
 from sparcets.show.report import write_report
 from sparcets_paper.table import Table
 
-from .registry import OK, Trial, campaign
+from .registry import campaign
 from .site import ARCHIVE, Server, expect_small_archive, site
 
 # Names like ours. Those of the last line are ours if they are empty files, or files at all; they are other things here.
@@ -287,8 +287,8 @@ def _clear(root: Path, before: dict[str, Any]) -> None:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-@campaign("other people's folders", trials=200, dose=4, parts=4)
-def folders(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+@campaign("other people's folders", trials=200, dose=2, parts=4)
+def folders(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[str]:
     """Let every command write into random folders of somebody else, and compare what was there."""
     for i in range(trials):
         (root := folder / str(i)).mkdir()
@@ -305,5 +305,5 @@ def folders(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Tri
                 failures.append(_try(name, root, place))
                 _clear(root, before)
         failure = "; ".join(filter(None, failures))
-        yield Trial(f"layout {i}: {failure}") if failure else OK
+        yield f"layout {i}: {failure}" if failure else ""
         shutil.rmtree(root, ignore_errors=True)

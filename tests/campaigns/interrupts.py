@@ -18,7 +18,7 @@ import numpy as np
 from sparcets.core.errors import SparcetsError
 
 from .processes import Ended, Process, Task
-from .registry import OK, Trial, campaign
+from .registry import campaign
 from .site import ARCHIVE, Server, site
 
 TRIALS, DOSE, PARTS = 100, 2, 4
@@ -60,7 +60,7 @@ def interrupted(
 
     def register(command: Command) -> Command:
         @campaign(f"Ctrl-C in {name}", trials=trials, dose=dose, parts=parts)
-        def run(trials: int, rng: Rng, folder: Path) -> Iterator[Trial]:
+        def run(trials: int, rng: Rng, folder: Path) -> Iterator[str]:
             ready()
             limit = SECONDS_DOSE if trials <= dose else SECONDS
             for i in range(trials):
@@ -76,7 +76,7 @@ def interrupted(
                 process.signal(signal.SIGINT, group=group)
                 failure = _judge(process.wait(survivors_seconds=limit), limit, ends=ends) or _problem(check)
                 how = f"{'group' if group else 'process'} after {after:.3f} s, {'forked' if fork else 'started'}"
-                yield Trial(f"trial {i}: sparcets {' '.join(what.arguments)}: {how}: {failure}") if failure else OK
+                yield f"trial {i}: sparcets {' '.join(what.arguments)}: {how}: {failure}" if failure else ""
                 shutil.rmtree(own, ignore_errors=True)
 
         return command

@@ -18,7 +18,7 @@ from sparcets.core.errors import FileFormatError, SparcetsError
 from sparcets.io.locks import LOCK
 
 from .processes import Ended, Task, killed, run
-from .registry import OK, Trial, campaign
+from .registry import campaign
 from .site import ARCHIVE, Server, site
 
 TRIALS, DOSE, PARTS = 100, 2, 4
@@ -59,7 +59,7 @@ def killed_in(name: str, *, dose: int = DOSE) -> Callable[[type[Killed]], type[K
 
     def register(kind: type[Killed]) -> type[Killed]:
         @campaign(f"kill in {name}", trials=TRIALS, dose=dose, parts=PARTS)
-        def trials(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[Trial]:
+        def trials(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[str]:
             what = kind()
             what.begin(folder, trials > DOSE)
             known: dict[int, tuple[Path, Ended]] = {}  # undisturbed runs: their folder, duration and changes
@@ -82,7 +82,7 @@ def killed_in(name: str, *, dose: int = DOSE) -> Callable[[type[Killed]], type[K
                     failure = f"repeated: exit code {repeated.code}, {repeated.err[-1500:]}" if repeated.code else ""
                 failure = failure or _problem(what.check_again, own, task, reference)
                 words = " ".join(map(str, [task.function or "sparcets", *task.arguments]))
-                yield Trial(f"trial {i}: {words}: {when}: {failure}") if failure else OK
+                yield f"trial {i}: {words}: {when}: {failure}" if failure else ""
                 shutil.rmtree(own, ignore_errors=True)
 
         return kind

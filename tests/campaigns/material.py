@@ -113,13 +113,13 @@ def quick(method: str, classifier: Classifier, *, setting: int = 0, **changes: A
     return kind(classifier, kind.config_class.from_dict(values))
 
 
-def draw_material(seed: int, *, n_steps: int | None = None, n_features: int | None = None) -> Material:
+def draw_material(seed: int) -> Material:
     """Draw series of any size, type, offset and scale, and a model of them."""
     rng = np.random.default_rng([seed, 0])
     kind = str(rng.choice(MODELS, p=[0.4, 0.15, 0.1, 0.2, 0.15]))
     n_classes = 2 if kind == "sigmoid" else int(rng.integers(2, 4))
-    T = n_steps or int(rng.choice([1, 2, 3, 8, 12, 20]))
-    F = n_features or int(rng.integers(n_classes, 7))
+    T = int(rng.choice([1, 2, 3, 8, 12, 20]))
+    F = int(rng.integers(n_classes, 7))
     dtype = rng.choice([np.float32, np.float64])
     y = rng.permutation(np.arange(36) % n_classes).astype(np.int64)
     scale = 10.0 ** (rng.choice([0, 3, 12]) * rng.uniform(-1, 1, F))

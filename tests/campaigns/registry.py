@@ -16,28 +16,7 @@ import numpy as np
 SHOWN = 20  # failures that are kept in words; all are counted
 
 
-@dataclass(frozen=True)
-class Trial:
-    """The outcome of one trial.
-
-    Attributes
-    ----------
-    failure
-        What broke, in words from which it can be repeated; empty if nothing did.
-    entries
-        Number of entries that were compared bit for bit.
-    """
-
-    failure: str = ""
-    entries: int = 0
-
-
-OK = Trial()
-Run = Callable[[int, np.random.Generator, Path], Iterator[Trial]]
-
-
-class UnavailableError(Exception):
-    """Raised by a campaign that cannot run here; its text is the reason."""
+Run = Callable[[int, np.random.Generator, Path], Iterator[str]]
 
 
 @dataclass(frozen=True)
@@ -49,7 +28,8 @@ class Campaign:
     name
         What is tried.
     run
-        Called with a number of trials, a generator of random numbers and an empty folder; yields one outcome per trial.
+        Called with a number of trials, a generator of random numbers and an empty folder; yields, for each trial, what
+        broke, in words from which it can be repeated; "" if nothing did.
         What it does depends on these arguments alone, so that a failure can be repeated.
     trials
         Their number in ``make campaign``.
@@ -72,19 +52,15 @@ class Count:
 
     tried: int = 0
     failed: int = 0
-    entries: int = 0
     seconds: float = 0.0
     failures: list[str] = field(default_factory=list)
-    skipped: str = ""
 
     def add(self, other: Count) -> None:
         """Add the counts of another part."""
         self.tried += other.tried
         self.failed += other.failed
-        self.entries += other.entries
         self.seconds += other.seconds
         self.failures = (self.failures + other.failures)[:SHOWN]
-        self.skipped = self.skipped or other.skipped
 
 
 CAMPAIGNS: dict[str, Campaign] = {}
@@ -118,14 +94,11 @@ def carry_out(name: str, trials: int, *, seed: int, part: int, folder: Path) -> 
     level = logger.level
     logger.setLevel(logging.ERROR)  # fits are short, and say so
     try:
-        for trial in campaign.run(trials, rng, folder):
+        for failure in campaign.run(trials, rng, folder):
             count.tried += 1
-            count.entries += trial.entries
-            if trial.failure:
+            if failure:
                 count.failed += 1
-                count.failures = [*count.failures, trial.failure][:SHOWN]
-    except UnavailableError as error:
-        count.skipped = str(error)
+                count.failures = [*count.failures, failure][:SHOWN]
     finally:
         logger.setLevel(level)
     count.seconds = time.perf_counter() - started

@@ -1,5 +1,6 @@
 """Figures from saved explanations: drawn as PNG and SVG, or left out with a reason."""
 
+import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,17 @@ def sets() -> dict[str, Any]:
     return {"catching": load_dataset("catching"), "moving_box": load_dataset("moving_box", **BOX)}
 
 
+@pytest.fixture(scope="module")
+def kept(sets, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    for i in range(len(LABELS) + 1):
+        answers(sets["catching"], 2, i).save(folder / f"c{i}.npz")
+        answers(sets["moving_box"], 1, i).save(folder / f"b{i}-1-0.npz")
+    return folder
+
+
 @pytest.fixture
-def stored(make_row, sets, tmp_path: Path) -> list[dict[str, Any]]:
+def stored(make_row, kept: Path, tmp_path: Path) -> list[dict[str, Any]]:
     """Rows of both sets with their kept explanations in ``tmp_path``."""
     rows = []
     grid = np.linspace(0, 1, 5)
@@ -70,8 +80,7 @@ def stored(make_row, sets, tmp_path: Path) -> list[dict[str, Any]]:
                 | {"options": BOX}
                 for s in (0, 1)
             ]
-        answers(sets["catching"], 2, i).save(tmp_path / "explanations" / f"c{i}.npz")
-        answers(sets["moving_box"], 1, i).save(tmp_path / "explanations" / f"b{i}-1-0.npz")
+    shutil.copytree(kept, tmp_path / "explanations")
     return rows
 
 
