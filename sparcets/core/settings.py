@@ -223,6 +223,7 @@ class ExplainerConfig(MethodConfig):
     families: tuple[str, ...] = FAMILIES  # kinds of models that an answer must convince too
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
+    proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator proposes where there are many series
     edit_price: float = 0.03  # of each edit of an answer, and
     change_price: float = 1.0  # of a visible change of all entries: the search looks for the cheapest answer
     groups: tuple[tuple[str, ...], ...] = ()  # features that are edited together; others are grouped by the data
@@ -240,12 +241,12 @@ class ExplainerConfig(MethodConfig):
     @classmethod
     def quick(cls) -> ExplainerConfig:
         """Return settings that take a third of the time: fewer kinds of models and training series."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600)
+        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
 
     @classmethod
     def tiny(cls) -> ExplainerConfig:
         """Return settings for tests: seconds on a CPU."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=100)
+        return cls(families=("convolutions", "quantiles", "intervals"), max_series=100, proposals="search")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

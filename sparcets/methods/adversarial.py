@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar, cast
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from sparcets.core.errors import NotFittedError, TrainingError
 from sparcets.core.info import Scaler, SeriesInfo
@@ -35,6 +36,7 @@ from sparcets.training.loop import (
     History,
     Pairing,
     Progress,
+    Step,
     TrainingFailure,
     train,
 )
@@ -60,6 +62,119 @@ def training_identity(
     for array in (job.X, job.y, job.constraints.mutable, *further):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+ADVICE = "Try a smaller train.lr, a larger weights.classification, a smaller weights.sparsity, or another seed."
+
+
+def fit_with_restart(
+    job: FitJob,
+    train_once: Callable[[int], None],
+    identity: Callable[[int], str],
+    *,
+    restarts: int = 1,
+    advice: str = ADVICE,
+) -> None:
+    """Train; if the training fails, another begins from other weights. One that was interrupted is resumed.
+
+    Parameters
+    ----------
+    job
+        The fit.
+    train_once
+        Trains; given the number of the attempt, from 0 on. Raises :class:`TrainingFailure` if it failed.
+    identity
+        Of the training of an attempt, by which its checkpoint is recognised.
+    restarts
+        Further attempts after the first.
+    advice
+        What to do if all failed.
+    """
+    folder = job.checkpoint
+    begun = (k for k in range(1, restarts + 1) if folder is not None and has_identity(folder, identity(k)))
+    for attempt in range(next(begun, 0), restarts + 1):
+        try:
+            train_once(attempt)
+            return
+        except TrainingFailure as failure:
+            if folder is not None:
+                delete_checkpoint(folder, identity(attempt))
+            if attempt == restarts:
+                again = "; a second start from other weights ended the same way" if restarts else ""
+                raise TrainingError(f"{failure}{again}. {advice}") from failure
+            log.warning("%s; starting again from other weights", failure)
+
+
+class AdversarialStep(Step, Protocol):
+    """A step that trains a generator and a discriminator on standardised series ``x``."""
+
+    x: Tensor
+    networks: dict[str, nn.Module]
+    optimisers: dict[str, torch.optim.Adam]
+
+
+def train_step(
+    step: AdversarialStep,
+    pairing: Pairing,
+    job: FitJob,
+    *,
+    title: str,
+    epochs: int,
+    seed: int,
+    callbacks: Sequence[Callback],
+    check_every: int,
+    identity: str,
+    classifier: Classifier,
+) -> History:
+    """Train by the steps of some epochs, with a progress bar and, if the job has a folder for it, a checkpoint.
+
+    Parameters
+    ----------
+    step, pairing
+        What is done with a batch, and the batches of each epoch.
+    job, title
+        The fit, and the words before its progress bar.
+    epochs, seed
+        Number of epochs; of dropout and noise.
+    callbacks, check_every
+        Called after every epoch, those before a resume, too; and at every check, with so many steps between.
+    identity, classifier
+        Of the training, and the explained model, by which a checkpoint is recognised.
+    """
+    history, start, device = History(), 0, step.x.device
+    callbacks = [history, *callbacks]
+    if job.checkpoint is not None:
+        checkpoint = Checkpoint(
+            job.checkpoint,
+            step.networks,
+            step.optimisers,
+            history,
+            identity=identity,
+            reference_proba=torch.tensor(outputs_of(classifier, job.series[:REFERENCE])),
+        )
+        start = checkpoint.resume()
+        for epoch in range(start):
+            for callback in callbacks[1:]:
+                callback.on_epoch_end(epoch, {name: values[epoch] for name, values in history.values.items()})
+        start = epochs if any(callback.stop for callback in callbacks) else start
+        callbacks.append(checkpoint)
+    with (
+        threads_for(pairing.batch_size * step.x[0].numel()),
+        progress_bar(title, epochs, show=job.progress) as bar,
+    ):
+        bar.advance(start)
+        train(
+            # As one CUDA graph each, except for series of different lengths: these are packed or cut on the host.
+            step if job.series.unequal else CapturedStep(step, device),
+            pairing,
+            epochs=epochs,
+            seed=seed,
+            device=device,
+            callbacks=[*callbacks, Progress(bar)],
+            start=start,
+            check_every=check_every,
+        )
+    return history
 
 
 A = TypeVar("A", bound=AdversarialConfig)
@@ -99,25 +214,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         self._generator: Generator | None = None
 
     def _fit(self, job: FitJob) -> None:
-        # If a training fails, another begins from other weights; one that was interrupted there is resumed there.
-        restarts, folder = self.config.train.restarts, job.checkpoint
-        begun = (
-            k for k in range(1, restarts + 1) if folder is not None and has_identity(folder, self._identity(job, k))
-        )
-        for attempt in range(next(begun, 0), restarts + 1):
-            try:
-                self._train(job, attempt)
-                return
-            except TrainingFailure as failure:
-                if folder is not None:
-                    delete_checkpoint(folder, self._identity(job, attempt))
-                if attempt == restarts:
-                    again = "; a second start from other weights ended the same way" if restarts else ""
-                    raise TrainingError(
-                        f"{failure}{again}. Try a smaller train.lr, a larger weights.classification, a smaller "
-                        "weights.sparsity, or another seed."
-                    ) from failure
-                log.warning("%s; starting again from other weights", failure)
+        restarts = self.config.train.restarts
+        fit_with_restart(job, partial(self._train, job), partial(self._identity, job), restarts=restarts)
 
     def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
         if self.config.standardise:
@@ -140,40 +238,19 @@ class AdversarialExplainer(BaseExplainer[A]):
             seed=spawn(seed, "pairs"),
             device=device,
         )
-        history = History()
         stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
-        callbacks: list[Callback] = [history, DivergenceCheck(hopeless=config.restarts > 0), stopping]
-        start = 0
-        if job.checkpoint is not None:
-            checkpoint = Checkpoint(
-                job.checkpoint,
-                step.networks,
-                step.optimisers,
-                history,
-                identity=self._identity(job, attempt),
-                reference_proba=torch.tensor(outputs_of(self.classifier, job.series[:REFERENCE])),
-            )
-            start = checkpoint.resume()
-            for epoch, value in enumerate(history.values.get("generator", [])):
-                stopping.on_epoch_end(epoch, {"generator": value})
-            start = config.epochs if stopping.stop else start
-            callbacks.append(checkpoint)
-        with (
-            threads_for(pairing.batch_size * step.x[0].numel()),
-            progress_bar(f"training {self.method}", config.epochs, show=job.progress) as bar,
-        ):
-            bar.advance(start)
-            train(
-                # As one CUDA graph each, except for series of different lengths: these are packed or cut on the host.
-                step if job.series.unequal else CapturedStep(step, device),
-                pairing,
-                epochs=config.epochs,
-                seed=spawn(seed, "dropout"),
-                device=device,
-                callbacks=[*callbacks, Progress(bar)],
-                start=start,
-                check_every=config.check_every,
-            )
+        history = train_step(
+            step,
+            pairing,
+            job,
+            title=f"training {self.method}",
+            epochs=config.epochs,
+            seed=spawn(seed, "dropout"),
+            callbacks=[DivergenceCheck(hopeless=config.restarts > 0), stopping],
+            check_every=config.check_every,
+            identity=self._identity(job, attempt),
+            classifier=self.classifier,
+        )
         self._generator = cast("Generator", step.generator.eval())
         self.history_ = history.values
         self._check_generator(job, pairing.queries)

@@ -25,6 +25,7 @@ from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import train_ensemble, weaker_than_families
 from sparcets.methods.own.grid import LONGEST, LongSeries, fit_long
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel, fit_number_model
+from sparcets.methods.own.proposals import train_generator, wants_generator
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.quality import (
     ADVICE,
@@ -43,6 +44,7 @@ from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, R
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import Goal
 from sparcets.training.device import resolve_device, threads_for
+from sparcets.training.loop import History
 
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 
@@ -72,6 +74,8 @@ def describe_fit(
     """
     kind = "model" if model is None else "classifier"
     lines = ["A search answers each query.", summarise(history)]
+    if model is not None and model.generator is not None:
+        lines[0] = "A search answers each query, also from what a generator proposes."
     if families:
         lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
     else:
@@ -167,16 +171,22 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             numbers = self._number_model = fit_number_model(job, rows, regressor_of(self), config, seed)
             self.history_ = measure_numbers(numbers, job, held_out, regressor_of(self))
         else:
+            ensemble = train_ensemble(job, rows, self.classifier, config, seed)
+            proposer, history = None, History()  # of the search's starts, where there are many series
+            if wants_generator(config, job):
+                proposer, history = train_generator(job, rows, ensemble, config)
             model = self._model = FittedModel(
-                ensemble=train_ensemble(job, rows, self.classifier, config, seed),
+                ensemble=ensemble,
                 prototypes=Prototypes.choose(job, self.classifier, seed),
                 reference=PlausibilityReference.fit(job.series, job.y, job.info),
                 space=EditSpace.fit(job, config, seed),
                 prices=(config.edit_price, config.change_price),
+                generator=proposer,
             )
             queries, target = held_out_queries(job, held_out, self.classifier, seed)
             with threads_for(job.X[:CPU_BATCH].size):
-                self.history_ = measure_search(model, held_out_request(job, queries, target, self.classifier))
+                measured = measure_search(model, held_out_request(job, queries, target, self.classifier))
+            self.history_ = {**history.values, **measured}
         text = summarise(self.history_)
         log.info(text)
         if self.history_["held_out_valid"][0] < FEW_VALID:

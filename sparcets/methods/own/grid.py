@@ -335,7 +335,7 @@ def fit_long(explainer: Explainer, job: FitJob) -> None:
         config=SURROGATE_CONFIG,
         steps=SURROGATE_STEPS,
     )
-    inner = type(explainer)(view(user, lifting, surrogate), config)
+    inner = type(explainer)(view(user, lifting, surrogate), replace(config, proposals="search"))
     inner._fit(averages)
     explainer.history_ = inner.history_
     if inner._number_model is not None:

@@ -31,6 +31,7 @@ from sparcets.methods.own.ensemble import (
 )
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import FamilyWithin, by_length
+from sparcets.methods.own.generator import GatedGenerator
 from sparcets.methods.own.prototypes import MAX_ENTRIES, NEAREST, PER_CLASS, Prototypes
 from sparcets.methods.own.space import EditSpace
 from sparcets.methods.request import FitJob
@@ -60,6 +61,8 @@ class FittedModel:
         What edits act on.
     prices
         Of each edit, and of visible changes of all entries.
+    generator
+        Proposes starts of the search, or None where real series alone do.
     long
         How answers are carried to whole series, where all of the above belongs to averages of neighbouring steps.
     """
@@ -69,6 +72,7 @@ class FittedModel:
     reference: PlausibilityReference
     space: EditSpace
     prices: tuple[float, float]
+    generator: GatedGenerator | None = None
     long: LongSeries | None = None
 
     @property

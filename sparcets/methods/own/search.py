@@ -22,6 +22,7 @@ from sparcets.core.series import BoolArray, FloatArray, differs
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.proposals import propose
 from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.own.windows import Course, Move, State, Windows
 from sparcets.methods.request import Answers, Request, pause
@@ -177,6 +178,16 @@ class QuerySearch:
             courses.append(Course(kind, amount, KINDS[kind](self.own, whole), unit=unit))
         return courses
 
+    def proposed(self) -> list[Course]:
+        """Return what the generator makes of the query, with many changes and with few; nothing without a generator."""
+        if self.model.generator is None:
+            return []
+        x = self.ensemble.filled(self.ensemble.standardise(self.query[None]))[0]
+        residuals = propose(self.model.generator, x, self.target).double().cpu().numpy()
+        made = self.query.astype(np.float64) + residuals * self.request.info.scaler.scale
+        courses = self.space.coordinates.of(np.where(self.allowed, made, self.query))
+        return [Course("follow", 1.0, course) for course in courses]
+
     def _direction(self) -> FloatArray:
         """Return the gradient of how convinced the ensemble is, summed over time (features,)."""
         ensemble = self.ensemble
@@ -249,7 +260,7 @@ class QuerySearch:
         if not self.groups:
             return [self._nothing()]
         whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
-        offered = self._from(whole, self._working(whole, self.made_of_query()))
+        offered = self._from(whole, self._working(whole, [*self.proposed(), *self.made_of_query()]))
         first = 0
         for size in DONORS:
             courses = self.donors[first : first + size]
@@ -521,7 +532,7 @@ def edit_words(kind: str, amount: float, group: str, start: int, end: int, info:
     when = f"steps {start} to {end}" if rate is None else f"{start / rate:.3g} to {end / rate:.3g} s"
     if kind == "follow":
         part = "" if amount == 1 else f", {amount:.3g} of the way"
-        how = f"as in training series {row}{part}"
+        how = f"as in training series {row}{part}" if row is not None else f"as the generator proposes{part}"
     elif kind == "level":
         how = f"moved by {amount:.3g} standard deviations"
     elif kind == "size":

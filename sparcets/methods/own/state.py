@@ -25,6 +25,7 @@ from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
+from sparcets.methods.own.generator import GatedGenerator
 from sparcets.methods.own.grid import LongSeries
 from sparcets.methods.own.model import FittedModel, NumberModel
 from sparcets.methods.own.prototypes import Prototypes
@@ -108,6 +109,8 @@ def model_to_arrays(model: FittedModel | NumberModel, explained: Model) -> Array
         arrays |= with_prefix(f"network {i}", net.weights())
     for i, family in enumerate(families):
         arrays |= with_prefix(f"family {i}", family.to_arrays())
+    if isinstance(model, FittedModel) and model.generator is not None:
+        arrays |= with_prefix("generator", model.generator.state_dict())
     if isinstance(model, NumberModel):
         header["double"] = model.double
         arrays |= {name: value for name in NUMBERS if (value := getattr(model, name)) is not None}
@@ -159,7 +162,9 @@ def model_from_arrays(
         device=device,
         double=double,
     )
-    return FittedModel(**common, ensemble=ensemble)
+    weights = {name: torch.tensor(array) for name, array in part_of(arrays, "generator").items()}
+    proposer = GatedGenerator.from_weights(weights).to(device) if weights else None
+    return FittedModel(**common, ensemble=ensemble, generator=proposer)
 
 
 def _members(
