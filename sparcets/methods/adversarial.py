@@ -118,46 +118,50 @@ def train_step(
     pairing: Pairing,
     job: FitJob,
     *,
-    title: str,
     epochs: int,
     seed: int,
+    title: str,
+    history: History,
     callbacks: Sequence[Callback],
     check_every: int,
-    identity: str,
+    identity: Callable[[], str],
     classifier: Classifier,
-) -> History:
+) -> None:
     """Train by the steps of some epochs, with a progress bar and, if the job has a folder for it, a checkpoint.
 
     Parameters
     ----------
     step, pairing
         What is done with a batch, and the batches of each epoch.
-    job, title
-        The fit, and the words before its progress bar.
+    job
+        The fit.
     epochs, seed
         Number of epochs; of dropout and noise.
+    title
+        Of the progress bar.
+    history
+        Empty; filled with the values of every epoch.
     callbacks, check_every
         Called after every epoch, those before a resume, too; and at every check, with so many steps between.
     identity, classifier
         Of the training, and the explained model, by which a checkpoint is recognised.
     """
-    history, start, device = History(), 0, step.x.device
-    callbacks = [history, *callbacks]
+    start, device, after = 0, step.x.device, [history, *callbacks]
     if job.checkpoint is not None:
         checkpoint = Checkpoint(
             job.checkpoint,
             step.networks,
             step.optimisers,
             history,
-            identity=identity,
+            identity=identity(),
             reference_proba=torch.tensor(outputs_of(classifier, job.series[:REFERENCE])),
         )
         start = checkpoint.resume()
         for epoch in range(start):
-            for callback in callbacks[1:]:
+            for callback in callbacks:
                 callback.on_epoch_end(epoch, {name: values[epoch] for name, values in history.values.items()})
         start = epochs if any(callback.stop for callback in callbacks) else start
-        callbacks.append(checkpoint)
+        after.append(checkpoint)
     with (
         threads_for(pairing.batch_size * step.x[0].numel()),
         progress_bar(title, epochs, show=job.progress) as bar,
@@ -170,11 +174,10 @@ def train_step(
             epochs=epochs,
             seed=seed,
             device=device,
-            callbacks=[*callbacks, Progress(bar)],
+            callbacks=[*after, Progress(bar)],
             start=start,
             check_every=check_every,
         )
-    return history
 
 
 A = TypeVar("A", bound=AdversarialConfig)
@@ -238,17 +241,18 @@ class AdversarialExplainer(BaseExplainer[A]):
             seed=spawn(seed, "pairs"),
             device=device,
         )
-        stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
-        history = train_step(
+        history, stopping = History(), EarlyStopping("generator", config.patience or config.epochs + 1)
+        train_step(
             step,
             pairing,
             job,
-            title=f"training {self.method}",
             epochs=config.epochs,
             seed=spawn(seed, "dropout"),
+            title=f"training {self.method}",
+            history=history,
             callbacks=[DivergenceCheck(hopeless=config.restarts > 0), stopping],
             check_every=config.check_every,
-            identity=self._identity(job, attempt),
+            identity=partial(self._identity, job, attempt),
             classifier=self.classifier,
         )
         self._generator = cast("Generator", step.generator.eval())

@@ -48,6 +48,7 @@ CONTEXTS = {
     "trains_sparsity": Context("there must be a sparsity term", ("weights.sparsity=0.3",)),
     "noise": Context("a network must be among the families", ("families=['neural']",)),
     "max_series": Context("there must be more series", other=20),
+    "proposals": Context("few series have no generator by themselves", other="generator"),
     "change_price": Context("the cheapest answer must be another", other=0.0),
     "groups": Context("all features are one group", other='[["f0","f1","f2","f3"]]'),
     "store_courses": Context("it concerns the edits of answers", other=False),

@@ -23,9 +23,10 @@ from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import regressor_of
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import train_ensemble, weaker_than_families
+from sparcets.methods.own.generator import GatedGenerator
 from sparcets.methods.own.grid import LONGEST, LongSeries, fit_long
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel, fit_number_model
-from sparcets.methods.own.proposals import train_generator, wants_generator
+from sparcets.methods.own.proposals import train_generator
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.quality import (
     ADVICE,
@@ -44,7 +45,6 @@ from sparcets.methods.request import Answers, CallOptions, FitJob, QueryBlock, R
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import Goal
 from sparcets.training.device import resolve_device, threads_for
-from sparcets.training.loop import History
 
 GOOD_SHARE = 0.9  # valid and transfer on held-out series; below it, the summary gives advice
 
@@ -92,6 +92,15 @@ def describe_fit(
     if min(history["held_out_valid"][0], history["held_out_believed"][0]) < GOOD_SHARE:
         lines.append(ADVICE)
     return lines
+
+
+MANY_SERIES = 8000  # with fewer, the search finds as good answers without a generator
+
+
+def wants_generator(config: ExplainerConfig, job: FitJob) -> bool:
+    """Return whether a generator of proposals is trained: for enough series, all of one length."""
+    enough = config.proposals == "generator" or (config.proposals == "auto" and len(job) >= MANY_SERIES)
+    return enough and not job.series.unequal
 
 
 log = logging.getLogger(__name__)
@@ -165,6 +174,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             fit_unless_finished(self, job, identity, train)
 
     def _train(self, job: FitJob) -> None:
+        has_generator = wants_generator(self.config, job)
         config, seed = self.config, spawn(self.config.seed, "attempt 0")
         rows, held_out = split_held_out(job.y, spawn(seed, "held out"), job.subjects)
         if job.info.outcome:
@@ -172,8 +182,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             self.history_ = measure_numbers(numbers, job, held_out, regressor_of(self))
         else:
             ensemble = train_ensemble(job, rows, self.classifier, config, seed)
-            proposer, history = None, History()  # of the search's starts, where there are many series
-            if wants_generator(config, job):
+            proposer: GatedGenerator | None = None
+            history: Mapping[str, list[float]] = {}
+            if has_generator:
                 proposer, history = train_generator(job, rows, ensemble, config)
             model = self._model = FittedModel(
                 ensemble=ensemble,
@@ -186,7 +197,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
             queries, target = held_out_queries(job, held_out, self.classifier, seed)
             with threads_for(job.X[:CPU_BATCH].size):
                 measured = measure_search(model, held_out_request(job, queries, target, self.classifier))
-            self.history_ = {**history.values, **measured}
+            self.history_ = {**history, **measured}
         text = summarise(self.history_)
         log.info(text)
         if self.history_["held_out_valid"][0] < FEW_VALID:

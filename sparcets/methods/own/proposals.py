@@ -28,7 +28,6 @@ from sparcets.training.loop import Batch, Callback, DivergenceCheck, History, Pa
 from sparcets.training.networks import spread_over_time
 from sparcets.training.projection import Projection
 
-MANY_SERIES = 8000  # with fewer, the search finds as good answers from real series alone
 STEPS, MAX_STEPS = 500, 1100  # of the training: the first, and one more for every fourth series
 BATCH_SIZE = 32  # queries of a step
 LR, BETAS = 1.5e-3, (0.5, 0.999)  # of Adam; the usual choice for GANs
@@ -43,12 +42,6 @@ ASKED = 2  # other members that a step on a CPU asks
 AVERAGED = 0.02  # share of the training over which the generator is averaged
 CHECK_EVERY = 100  # steps between checks for divergence
 SEED = "free"  # name in the seeds; an older word, kept so that the same seed gives the same result
-
-
-def wants_generator(config: ExplainerConfig, job: FitJob) -> bool:
-    """Return whether a generator is trained: for enough series, all of one length."""
-    enough = config.proposals == "generator" or (config.proposals == "auto" and len(job) >= MANY_SERIES)
-    return enough and not job.series.unequal
 
 
 @torch.no_grad()
@@ -188,7 +181,7 @@ class ProposalStep(Callback):
 
 def train_generator(
     job: FitJob, rows: IntArray, ensemble: Ensemble, config: ExplainerConfig
-) -> tuple[GatedGenerator, History]:
+) -> tuple[GatedGenerator, dict[str, list[float]]]:
     """Train a generator; return it with the loss terms by epoch.
 
     Parameters
@@ -200,7 +193,7 @@ def train_generator(
     config
         Seed, and what else determines the fit.
     """
-    made: list[tuple[GatedGenerator, History]] = []
+    made: list[tuple[GatedGenerator, dict[str, list[float]]]] = []
     identity = partial(training_identity, "proposals", config, {}, job)
 
     def train_once(attempt: int) -> None:
@@ -214,19 +207,21 @@ def train_generator(
             device=ensemble.device,
         )
         step = ProposalStep(job, rows, ensemble, epoch_steps=len(pairing), seed=spawn(seed, "weights"))
-        history = train_step(
+        history = History()
+        train_step(
             step,
             pairing,
             job,
-            title="training the generator of proposals",
             epochs=step.epochs,
             seed=spawn(seed, "noise"),
+            title="training the generator of proposals",
+            history=history,
             callbacks=[DivergenceCheck(), step],
             check_every=CHECK_EVERY,
-            identity=identity(attempt),
+            identity=partial(identity, attempt),
             classifier=ensemble.explained,
         )
-        made.append((step.average, history))
+        made.append((step.average, history.values))
 
     fit_with_restart(job, train_once, identity, advice='Try another seed, or proposals="search".')
     return made[-1]

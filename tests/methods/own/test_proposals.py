@@ -11,7 +11,8 @@ import torch
 import sparcets as sp
 from sparcets.core.series import Series
 from sparcets.methods.own import proposals
-from sparcets.methods.own.proposals import LOG_WEIGHTS, LR, WEIGHTS, ProposalStep, propose, wants_generator
+from sparcets.methods.own.explainer import wants_generator
+from sparcets.methods.own.proposals import LOG_WEIGHTS, LR, WEIGHTS, ProposalStep, propose
 from sparcets.methods.own.search import QuerySearch
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
@@ -138,7 +139,7 @@ def explain(explainer, rows=slice(None)):
 def test_a_generator_is_trained_for_many_series_of_one_length(fit_job, monkeypatch):
     job, auto = fit_job(X, Y), sp.ExplainerConfig()
     assert wants_generator(CONFIG, job) and not wants_generator(auto, job) and auto.proposals == "auto"
-    monkeypatch.setattr(proposals, "MANY_SERIES", len(X))
+    monkeypatch.setattr("sparcets.methods.own.explainer.MANY_SERIES", len(X))
     assert wants_generator(auto, job) and not wants_generator(auto.override("proposals=search"), job)
     unequal = replace(job, series=replace(job.series, lengths=np.full(len(X), 11)))
     assert not wants_generator(auto, unequal) and not wants_generator(CONFIG, unequal)
