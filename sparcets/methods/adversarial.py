@@ -232,7 +232,6 @@ class AdversarialExplainer(BaseExplainer[A]):
     def _train(self, job: FitJob, attempt: int) -> None:
         config, device = self.config.train, resolve_device(self.config.device)
         seed = spawn(self.config.seed, f"attempt {attempt}")
-        step = self._build_step(job, seed, device)
         pairing = Pairing(
             job.y,
             target=job.target,
@@ -241,7 +240,9 @@ class AdversarialExplainer(BaseExplainer[A]):
             seed=spawn(seed, "pairs"),
             device=device,
         )
-        history, stopping = History(), EarlyStopping("generator", config.patience or config.epochs + 1)
+        stopping = EarlyStopping("generator", config.patience or config.epochs + 1)
+        history, callbacks = History(), [DivergenceCheck(hopeless=config.restarts > 0), stopping]
+        step = self._build_step(job, seed, device)
         train_step(
             step,
             pairing,
@@ -250,7 +251,7 @@ class AdversarialExplainer(BaseExplainer[A]):
             seed=spawn(seed, "dropout"),
             title=f"training {self.method}",
             history=history,
-            callbacks=[DivergenceCheck(hopeless=config.restarts > 0), stopping],
+            callbacks=callbacks,
             check_every=config.check_every,
             identity=partial(self._identity, job, attempt),
             classifier=self.classifier,
