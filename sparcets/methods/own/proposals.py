@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sparcets.core.arrays import IntArray
 from sparcets.core.seeding import spawn
+from sparcets.core.series import IntArray
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import fit_with_restart, train_step, training_identity
 from sparcets.methods.own.ensemble import Ensemble
