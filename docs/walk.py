@@ -26,7 +26,7 @@ METHODS = ("Explainer", "Sparce", "Nearest")
 BARS = {
     ("Explainer", "fit"): (38, 157),
     ("Explainer", "explain"): (34, 149),
-    ("Sparce", "fit"): (24, 93),
+    ("Sparce", "fit"): (24, 95),
     ("Sparce", "explain"): (21, 72),
     ("Nearest", "fit"): (13, 33),
     ("Nearest", "explain"): (18, 73),
