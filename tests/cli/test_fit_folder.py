@@ -52,33 +52,6 @@ def test_a_second_fit_into_a_folder_needs_force(
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("where", ["sp.TorchClassifier.fit", "sp.Nearest._fit", "sp.Nearest.save"])
-def test_a_fit_that_is_interrupted_leaves_the_old_one(
-    own_data: str, fits: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
-) -> None:
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    model = tmp_path / "model"
-    shutil.copytree(fits[0], model)
-    before = contents(model)
-    _, kind, method = where.split(".")
-    monkeypatch.setattr(getattr(sp, kind), method, interrupt)
-    assert fit(own_data, model, "--seed", "5", "--force") == 130
-    monkeypatch.undo()
-    assert contents(model) == before and [p.name for p in tmp_path.iterdir()] == ["model"]
-    assert main(["explain", str(model), "--rows", "0:2"]) == 0
-
-
-def test_checkpoints_may_lie_in_the_folder(own_data: str, fits: tuple[Path, Path], tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    trained = ["fit", "-d", own_data, "--out", str(model), "-m", "countergan", "-c", str(fits[0] / "classifier")]
-    quick = ["--preset", "tiny", "--set", "train.epochs=1", "--checkpoint", str(model / "state")]
-    assert main([*trained, *quick]) == 0
-    assert sorted(p.name for p in model.iterdir()) == ["classifier", "explainer", "run.json", "state"]
-    assert (model / "state" / "checkpoint.safetensors").is_file()
-
-
 @pytest.mark.parametrize("part", ["classifier", "explainer", "run.json"])
 def test_parts_of_two_fits_are_refused(
     part: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]

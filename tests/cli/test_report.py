@@ -83,12 +83,6 @@ def test_user_errors_are_one_line(
     assert list(tmp_path.iterdir()) == [], "no incomplete file is left"
 
 
-def test_a_file_of_another_kind(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "run.npz").write_text("no explanation")
-    said = user_error(capsys, "report", str(tmp_path / "run.npz"), "--out", str(tmp_path / "r.html"))
-    assert "is not an explanation" in said
-
-
 TINY = {
     (explainer, "Explainer"): ExplainerConfig.tiny(),
     (torch_classifier, "TorchClassifier"): ClassifierConfig(epochs=8),

@@ -16,7 +16,7 @@ from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence, find_segments
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.io.explanations import ShardWriter, load_explanation
+from sparcets.io.explanations import load_explanation
 
 NAN = float("nan")
 REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # looks like a real series
@@ -182,19 +182,6 @@ def test_a_file_keeps_the_evidence(tmp_path: Path, known: Evidence) -> None:
     assert loaded.verdict.tolist() == e.verdict.tolist()
     with np.load(tmp_path / "run.npz", allow_pickle=False) as stored:
         assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
-
-
-def test_a_folder_keeps_the_evidence(tmp_path: Path) -> None:
-    whole = explanation(KNOWN)
-    writer = ShardWriter(tmp_path, {"n": 1})
-    writer.begin()
-    writer.write(0, whole[:1])
-    writer.write(1, whole[1:])
-    folder = writer.finish(2)
-    assert_same(folder.evidence, KNOWN)
-    assert folder.families == KNOWN.families and folder.verdict.tolist() == whole.verdict.tolist()
-    assert_same(folder[[3, 0]].evidence, KNOWN[np.array([3, 0])])
-    assert folder.evidence is folder.evidence, "read once"
 
 
 def by_loop(changed: Any) -> list[tuple[int, int, int, int]]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparcets.core.errors import ConfigError, MissingExtraError, UnknownNameError
-from sparcets.core.registry import Registry, did_you_mean, require_extra, unknown_name
+from sparcets.core.registry import Registry, did_you_mean, require_extra
 
 
 @pytest.fixture
@@ -72,13 +72,6 @@ def test_suggestion_for_one_wrong_letter(name: str, data: Any) -> None:
     i = data.draw(st.integers(0, len(name) - 1))
     wrong = name[:i] + data.draw(st.sampled_from("qxz")) + name[i + 1 :]
     assert did_you_mean(wrong.upper(), ["countergan", "Sparce", "nearest"]) == f" Did you mean '{name}'?"
-
-
-def test_long_lists_are_shortened() -> None:
-    message = str(unknown_name("thing", 7, [f"n{i:02d}" for i in range(31)]))
-    assert "n29, … (31 in all)." in message and "n30" not in message
-    assert str(unknown_name("feature", 5, ["4", "5"])) == "no feature 5. For the name, write '5'. Known: 4, 5."
-    assert did_you_mean("split", ["Split", "splits", "split"]) == "", "a name that was typed is not offered"
 
 
 def test_missing_extra() -> None:

@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core import explanation as result
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, SparcetsError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import missing_entries
 from sparcets.io.explanations import load_explanation
 
 INFO = SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4
@@ -181,13 +179,3 @@ def test_join() -> None:
     assert whole.seconds == 3.0 and join([explanation()]).lengths is None
     with pytest.raises(DataError, match="no explanations to join"):
         join([])
-
-
-def test_missing_entries_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    looked = []
-    monkeypatch.setattr(result, "missing_entries", lambda X: looked.append(1) or missing_entries(X))
-    query = np.zeros((3, 4, 2), dtype=np.float32)
-    query[0, 0, 0] = np.nan
-    e = explanation(query=query)
-    assert not e.changed[0, 0, 0] and e.delta[0, 0, 0] == 0 and e.share_changed[0] == 5 / 7 and e.missing is not None
-    assert len(looked) == 1 and e[1:].missing is None and len(looked) == 2

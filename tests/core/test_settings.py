@@ -13,7 +13,7 @@ import sparcets as sp
 from sparcets.core import settings
 from sparcets.core.config import Config
 from sparcets.core.errors import ConfigError
-from sparcets.core.settings import FAMILIES, ClassifierConfig, LossWeights, NearestConfig, from_preset
+from sparcets.core.settings import ClassifierConfig, LossWeights, NearestConfig, from_preset
 
 CONFIGS = sorted(
     {c for _, c in inspect.getmembers(settings, inspect.isclass) if issubclass(c, Config) and c is not Config},
@@ -81,13 +81,6 @@ def test_problems_of_a_classifier_by_hand() -> None:
     ClassifierConfig(hidden=1, layers=1, dropout=0.0, epochs=1, patience=1, batch_size=1)  # and the last that are
 
 
-def test_problems_of_a_base_class_are_found_too() -> None:
-    with pytest.raises(
-        ConfigError, match=re.escape("2 problems in NearestConfig: 'batch_size' must be >= 1, got 0; 'cand")
-    ):
-        NearestConfig(candidates=0, batch_size=0)
-
-
 ADVERSARIAL = [sp.SparceConfig, sp.GanConfig, sp.CounterGanConfig]
 SIZES = ["generator.hidden", "generator.layers", "train.epochs", "train.batch_size"]
 
@@ -135,12 +128,6 @@ def test_the_paper_s_methods_need_every_size_and_one_of_three_backbones(kind: An
             assert config.override(f"generator.backbone={backbone}").generator.backbone == backbone
         with pytest.raises(ConfigError, match="'backbone' must be one of 'lstm', 'gru', 'tcn', got 'mixer'"):
             config.override("generator.backbone=mixer")
-
-
-def test_our_own_method_asks_models_of_every_kind() -> None:
-    config = sp.ExplainerConfig()
-    assert (config.families, config.believed_by) == (FAMILIES, "families")
-    assert sp.ExplainerConfig.from_dict(config.to_dict()) == config
 
 
 @pytest.mark.parametrize(

@@ -86,24 +86,6 @@ def test_gaussian_process_has_the_matern_covariance_at_its_own_times():
         np.testing.assert_allclose(np.cov(one), kernel, atol=0.03)
 
 
-def test_recursions_of_the_autoregressive_processes():
-    e, times = rng(1).standard_normal((3, 12, 2)), np.sort(rng(2).uniform(0, 20, (3, 12)), axis=1)
-    x = moving_box.autoregressive(e)
-    np.testing.assert_array_equal(x[:, 0], 0.5 * e[:, 0])
-    np.testing.assert_array_equal(x[:, 1:], 0.9 * x[:, :-1] + 0.5 * e[:, 1:])
-    x = moving_box.car(times, e)
-    kept = 0.9 ** np.diff(times, axis=1)[:, :, None]
-    assert (x[:, 0] == 0.01).all()
-    np.testing.assert_allclose(x[:, 1:], kept * x[:, :-1] + 0.01 * (1 - kept) ** 0.5 * e[:, 1:], rtol=1e-9, atol=1e-15)
-
-
-def test_narma_is_one_signal_in_all_series_and_features():
-    signal = PROCESSES["NARMA"](rng(), sampling_times(rng(1), n_samples=4, n_steps=50), 3)
-    np.testing.assert_array_equal(signal, np.broadcast_to(signal[:1, :, :1], (4, 50, 3)))
-    # The first values of the package that the benchmark uses.
-    assert signal[0, :4, 0] == pytest.approx([0.10289114, 0.47665753, 0.47150087, 0.28911974], abs=1e-8)
-
-
 @pytest.mark.parametrize("kind", TABLE)
 def test_size_and_position_of_the_box(kind):
     n = 4000

@@ -41,13 +41,6 @@ def test_metadata_and_where_it_is_found(tmp_path, monkeypatch):
         load_ui_prmd()
 
 
-@pytest.mark.parametrize("raw", [b"", b"not a file of arrays", b"PK\x03\x04 cut off"])
-def test_junk(tmp_path, raw):
-    (tmp_path / FILE).write_bytes(raw)
-    with pytest.raises(FileFormatError, match=r"it is truncated.*from the authors|cannot be read"):
-        load_ui_prmd(path=tmp_path)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [

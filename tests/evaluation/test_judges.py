@@ -3,7 +3,6 @@
 import logging
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,16 +110,6 @@ def test_a_cache_that_cannot_be_written_is_logged(tmp_path, caplog):
         judges = find_judges(DATA, families=NEURAL, cache=tmp_path / "file")
     assert judges["neural"].predict(DATA.X_test).shape == (18,)
     assert "could not be cached" in caplog.text
-
-
-def test_a_cache_that_cannot_be_read_is_logged(tmp_path, monkeypatch, caplog):
-    def denied(self):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "is_dir", denied)
-    with caplog.at_level(logging.WARNING):
-        find_judges(DATA, families=NEURAL, cache=tmp_path)
-    assert "Permission denied" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.errors import FileFormatError
-from sparcets.evaluation.scores import better, summarise
+from sparcets.evaluation.scores import summarise
 
 
 @pytest.fixture
@@ -46,10 +46,6 @@ def test_summary_by_hand(scores):
     assert scores.summary["coverage"]["mean"] == 0.5 and math.isnan(scores.summary["coverage"]["std"])
 
 
-def test_repr_is_one_line(scores):
-    assert repr(scores) == "Scores(3 answers: valid 0.5, transfer 0.75, sparsity 0.25, universality nan)"
-
-
 def test_markdown_has_a_line_per_measure_and_no_nan(scores):
     text = scores.to_markdown()
     assert "| sparsity_all | 0.500 | 0.354 | 0.250 to 0.750 | 2 | lower |" in text
@@ -81,11 +77,3 @@ def test_invalid_files_raise(tmp_path, text, words):
     (tmp_path / "scores.json").write_text(text)
     with pytest.raises(FileFormatError, match=words):
         sp.Scores.load(tmp_path / "scores.json")
-
-
-def test_directions():
-    higher = "valid coverage probability transfer transfer_fcn transfer_valid oracle oracle_valid saliency_auc_all"
-    lower = "precision precision_l2 similarity_all sparsity smoothness segments dtw knn_ratio universality seconds"
-    assert {better(name) for name in higher.split()} == {"higher"}
-    assert {better(name) for name in lower.split()} == {"lower"}
-    assert better("segment_length_all") == ""

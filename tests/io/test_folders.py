@@ -244,16 +244,6 @@ def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path: Path, monke
     assert content(tmp_path / "x") == {"old"} and names(tmp_path) == ["x"]
 
 
-def test_arrays_of_others_are_kept(two: Two, tmp_path: Path) -> None:
-    for name in ("weights.safetensors", "weights-0123456789abcdef.safetensors", "weights-mine.safetensors"):
-        (tmp_path / name).write_bytes(b"of another program")
-    before = snapshot(tmp_path)
-    for clf in two:
-        clf.save(tmp_path)
-    after = snapshot(tmp_path)
-    assert {name: after[name] for name in before} == before and len(after) == 5
-
-
 @pytest.mark.parametrize("text", ["{}", "[1]", "no JSON", '{"name": "theirs"}', "a pipe"])
 def test_a_header_of_others_is_not_replaced(text: str, two: Two, tmp_path: Path) -> None:
     if text == "a pipe":

@@ -19,7 +19,6 @@ from sparcets.core.errors import (
 )
 from sparcets.data.queries import plan_shards, read_queries
 from sparcets.methods import archive as driver
-from tests.campaigns.folders import snapshot
 
 from .queries import NAMES, STEPS, content, fit, lists, long, nested, parts, read, series, write
 
@@ -387,14 +386,3 @@ def test_the_command(place: Path, source: Path, tmp_path: Path, capsys: pytest.C
     ):
         assert main(wrong) == 2
         assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["ward=1/a-0000000000.parquet", "mine.parquet", driver.HEADER])
-def test_a_folder_of_others_is_refused(name: str, place: Path, source: Path, answers: Path, tmp_path: Path) -> None:
-    (file := tmp_path / "out" / name).parent.mkdir(parents=True)
-    file.write_text("[]")
-    (tmp_path / "out" / ".lock").write_text("theirs")
-    before = snapshot(tmp_path)
-    with pytest.raises((StorageError, FileFormatError), match=r"is no answer of sparcets|is not of a folder of ans"):
-        sp.explain_parquet(place / "model", source, tmp_path / "out", target=1)
-    assert snapshot(tmp_path) == before

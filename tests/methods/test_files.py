@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -21,8 +20,6 @@ from sparcets.core.errors import (
 from sparcets.methods.folder import FILES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import Scripted, mean_proba
-
-resource = pytest.importorskip("resource")  # limits on file sizes, on Unix alone
 
 HEADER = FILES.header
 X, Y = make_series(30, n_steps=8)
@@ -49,17 +46,6 @@ def saved(folder, **fit):
 def torch_classifier(series=X, labels=Y):
     tiny = sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1})
     return sp.TorchClassifier("fcn", tiny).fit(series, labels)
-
-
-@contextmanager
-def disk_with_room_for(n_bytes):
-    """Let no file grow beyond a size: the system itself refuses, as a full disk does."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def arrays(folder):
@@ -194,13 +180,13 @@ def test_a_classifier_that_turns_out_wrong_at_the_first_call(tmp_path):
 
 
 @pytest.mark.parametrize("room", ["for nothing", "for the arrays only"])
-def test_a_full_disk_leaves_the_last_saved_explainer_whole(room, tmp_path):
+def test_a_full_disk_leaves_the_last_saved_explainer_whole(room, room_for, tmp_path):
     old = saved(tmp_path)
     files = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
     new, size = sp.Nearest(clf()).fit(X[:20], Y[:20]), len(files[arrays(tmp_path).name]) + 64
     if room == "for the arrays only":
         new.history_ = {"loss": [0.5] * size}
-    with disk_with_room_for(100 if room == "for nothing" else size), pytest.raises(StorageError, match="cannot write"):
+    with room_for(100 if room == "for nothing" else size), pytest.raises(StorageError, match="cannot write"):
         new.save(tmp_path)
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == files
     again = sp.load(tmp_path, classifier=clf())

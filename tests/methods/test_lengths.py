@@ -10,7 +10,6 @@ import sparcets as sp
 from sparcets.core.info import Scaler
 from sparcets.core.series import Series
 from sparcets.core.settings import TrainConfig
-from sparcets.methods.own import surrogate
 from sparcets.methods.own.family import FEATURES, Family
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series
@@ -89,21 +88,6 @@ def test_prototypes_are_resampled_to_the_length_of_the_query():
     np.testing.assert_allclose(prototypes.series.values[:, -1], PADDED[np.arange(90), N - 1], atol=1e-6)
     alone = Prototypes(Series(X), Y, np.arange(90), NO_SCALE)
     assert alone.at_length(STEPS) is alone
-
-
-def test_a_black_box_is_explained_with_series_of_unequal_length(monkeypatch):
-    monkeypatch.setattr(surrogate, "STEPS", 150)
-    module = MaskedMeanModule()
-
-    def black_box(series, lengths):
-        with torch.no_grad():
-            return module(torch.tensor(series), torch.tensor(lengths)).softmax(1).numpy()
-
-    queries = [one[:n] for one, n in zip(X[Y != 1][:4], N[Y != 1][:4], strict=True)]
-    classifier, config = sp.wrap(black_box), sp.ExplainerConfig.tiny().override("believed_by=model")
-    e = sp.Explainer(classifier, config).fit(PADDED, Y, lengths=N).explain(queries, target=1, curve=True)
-    assert np.array_equal(e.valid, classifier.predict(e.counterfactual, e.lengths) == 1)
-    assert e.valid.mean() > 0.5 and not e.changed[np.arange(STEPS) >= e.lengths[:, None]].any()
 
 
 def nearest():

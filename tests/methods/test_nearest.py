@@ -101,15 +101,6 @@ def test_the_reason_names_the_share_that_a_cap_on_the_entries_leaves_out():
     assert "no share is enough for the nearest" in e.reason[0]
 
 
-def test_the_share_named_in_the_reason_is_enough_for_the_confidence():
-    X = single_features([0, 0, 0, 0], [1, 1, 1, 1])
-    ex, query = nearest(X, [0, 1], model=lambda X: sign_of_sum(X - 0.5)), single_features([0, 0, 0, 0])
-    for confidence, percent in ((0.6, 75), (0.8, 100)):
-        e = ex.explain(query, target=1, sparsity=0.5, confidence=confidence)
-        assert f"the nearest needs {percent} % of the entries" in e.reason[0]
-        assert ex.explain(query, target=1, sparsity=percent / 100, confidence=confidence).valid.all()
-
-
 def test_series_of_unequal_length_are_compared_over_the_steps_both_have():
     X = single_features([-9, -9, -9], [1, 9, 7], [2, 2, 2], [4, 7, 7])
     ex = nearest(X, [0, 1, 1, 1], model=lambda X: sign_of_sum(X[:, :1]), lengths=[3, 3, 3, 1])

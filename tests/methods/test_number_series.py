@@ -126,14 +126,6 @@ def test_long_series_are_worked_on_by_their_averages(small, tmp_path):
     np.testing.assert_array_equal(again.counterfactual, e.counterfactual)
 
 
-def test_long_series_of_unequal_length(small):
-    fitted = METHODS["explainer"]().fit(WITH_GAPS, NUMBERS, lengths=LENGTHS, progress=False)
-    assert fitted._number_model.long is not None
-    e = fitted.explain(WITH_GAPS[LOW[:3]], target=GOAL, lengths=LENGTHS[LOW[:3]], progress=False)
-    assert e.valid.any() and not e.changed[~INSIDE[LOW[:3]]].any()
-    np.testing.assert_array_equal(np.isnan(e.counterfactual), np.isnan(WITH_GAPS[LOW[:3]]))
-
-
 def test_a_fit_that_was_cut_off_is_resumed_and_a_finished_one_not_repeated(tmp_path, monkeypatch):
     series, numbers, model = X[:40], X[:40, :, 0].mean(1), sp.wrap(Level(), task="regression")
 

@@ -87,22 +87,6 @@ def test_what_is_refused(ex: Any, names: Any, message: str | None) -> None:
             ex.explain(iter(QUERIES), target=1, ids=[str(i) for i in range(n)])
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (None, "ids holds None for query 3, which is no id"),
-        ("", "ids holds '' for query 3, which is blank"),
-        ("a\nb", "which has a line break or another control character"),
-        ("a\udcff", "ids holds 'a.udcff' for query 3, which has half of a surrogate pair"),
-    ],
-)
-def test_ids_are_names(ex: Any, name: Any, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        ex.explain(QUERIES, target=1, ids=[*IDS[:3], name, *IDS[4:]])
-    with pytest.raises(DataError, match=message.replace("ids", "subjects")):
-        ex.explain(QUERIES, target=1, subjects=[*IDS[:3], name, *IDS[4:]])
-
-
 def test_names_of_any_type_are_saved(ex: Any, tmp_path: Path) -> None:
     for ids in (pd.Series(IDS, dtype=object), np.arange(10.0), pd.date_range("2026", periods=10)):
         ex.explain(QUERIES, target=1, ids=ids).save(tmp_path / "run.npz")

@@ -139,23 +139,6 @@ def test_folders_of_shards(nearest, tmp_path, monkeypatch, form):
         nearest.explain(queries(), 1, out=tmp_path / "none")
 
 
-@pytest.mark.parametrize("lazily", [False, True])
-def test_what_is_wrong_is_said(nearest, lazily):
-    def explain(ex=nearest, n=4, **options):
-        return ex.explain(iter(X[:n]) if lazily else X[:n], 1, **options)
-
-    with pytest.raises(DataError, match="Nearest was fitted with side inputs: pass side="):
-        explain()
-    with pytest.raises(DataError, match=r"the side input 'ward' is missing. Nearest was fitted with age, ward"):
-        explain(side={"age": AGE[:4]})
-    with pytest.raises(ShapeError, match=r"X gave more queries than side has rows \(3\)|must have 4 rows.*got 3"):
-        explain(side=some(slice(3)))
-    plain = sp.Nearest(sp.wrap(mean_proba)).fit(X, Y)
-    with pytest.raises(DataError, match="Nearest was fitted without side inputs"):
-        explain(plain, side=some(slice(4)))
-    assert nearest.fit(X, Y, side=SIDE).info_.side is not None and plain.fit(X, Y).info_.side is None
-
-
 def test_constraints_concern_the_series_alone(nearest):
     shapes = set()
 

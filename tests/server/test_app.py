@@ -143,12 +143,6 @@ def test_a_model_that_ends_the_process_is_an_error_of_its_series(fit: Fit) -> No
     assert isinstance(outcome, Failure) and (outcome.status, outcome.code) == (500, "internal")
 
 
-def test_a_request_with_many_problems_lists_some(client: TestClient, fit: Fit) -> None:
-    request = {"series": [fit.X[0].tolist()], "ids": list(range(5000))}
-    problem = error(client.post("/explain", json=request), 422)
-    assert len(problem["details"]) == 20 and "and 4999 more" in problem["message"]
-
-
 def test_bodies_that_are_no_json_or_too_large(start: Start, fit: Fit) -> None:
     client = start(body_bytes=3000, series=2)
     json_type = {"Content-Type": "application/json"}

@@ -16,7 +16,6 @@ from sparcets.studio.models import Limits
 from sparcets.web.access import TOKEN_FILE, Access, Sessions, find_token, split_host
 from sparcets.web.errors import ApiError
 from sparcets.web.requests import SecurityMiddleware
-from tests.campaigns.folders import snapshot
 from tests.http_api import error
 
 from .conftest import API, BEARER, HOST, TOKEN, Sample, npz_bytes
@@ -208,20 +207,6 @@ def test_a_workspace_that_others_can_enter_becomes_private(start: Start, sample:
     assert stat.S_IMODE(own.stat().st_mode) == 0o755
     (new,) = set(kinds[0].iterdir()) - {own}
     assert {stat.S_IMODE(path.stat().st_mode) for path in (new, *new.iterdir())} == {0o700, 0o600}
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_what_others_put_into_a_workspace_is_left_alone(start: Start, sample: Sample) -> None:
-    (sample.folder / "thesis.tex").touch(0o644)
-    (sample.folder / "datasets" / ".git").mkdir(0o755)
-    (sample.folder / "datasets" / ".git" / "HEAD").write_text("ref")
-    (sample.folder / "datasets" / "tool.sh").touch(0o755)
-    sample.folder.chmod(0o755)
-    before = snapshot(sample.folder)
-    (sample.folder / "datasets").chmod(0o755)
-    start()
-    after = snapshot(sample.folder)
-    assert {name: after[name] for name in before} == before
 
 
 def test_other_hosts_and_origins_are_rejected(client: TestClient) -> None:

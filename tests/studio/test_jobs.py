@@ -205,17 +205,6 @@ def test_an_error_is_reported(sample: Sample) -> None:
     assert not (sample.folder / "classifiers" / "new").exists()
 
 
-def test_the_worker_exits_when_stdin_is_closed(sample: Sample) -> None:
-    request = {"dataset": "own", "architecture": "bilstm", "preset": "default"}
-    process = run(sample, {"kind": "classifier", "request": request})
-    assert process.stdout is not None and process.stdin is not None
-    assert json.loads(process.stdout.readline())["stage"] == "training bilstm"
-    process.stdin.close()
-    assert process.wait(120) == 1
-    process.stdout.close()
-    assert not (sample.folder / "classifiers" / "new").exists()
-
-
 def test_stages_count_by_the_time_they_take() -> None:
     progress = TrainingProgress("fitting sparcets")
     shares = []

@@ -19,8 +19,6 @@ from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
 from sparcets.core.errors import DataError, FileFormatError, TooLargeError
-from sparcets.io.files import TEMPORARY
-from sparcets.io.folders import MARKER
 from sparcets.studio import processes
 from sparcets.studio.models import Limits
 from sparcets.studio.results import _plain
@@ -240,19 +238,6 @@ def test_a_client_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: py
     uploads.close()
     assert left(tmp_path) == [] and all(process.poll() is not None for process in started)
     assert len(started) == (0 if within else 1)
-
-
-def test_what_a_killed_studio_left_is_removed_at_the_start(start: Start, sample: Sample) -> None:
-    for name, marker in (
-        (f".gait-1{TEMPORARY}12345678", MARKER),
-        (".git", "HEAD"),
-        (f".mine{TEMPORARY}87654321", "mine"),
-    ):
-        (hidden := sample.folder / "datasets" / name).mkdir()
-        (hidden / "gait.csv").write_text("half of")
-        (hidden / marker).touch()
-    start()
-    assert left(sample.folder) == [".git", f".mine{TEMPORARY}87654321", "own"]
 
 
 def test_recordings_may_be_as_large_as_data_sets(start: Start, sample: Sample) -> None:

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from sparcets.training import architectures as temporal
 from sparcets.training.architectures import (
     FEW_STEPS,
     HEADS,
@@ -45,20 +44,6 @@ def test_other_types_and_series_that_are_no_block_of_memory():
     x, conv = x.float(), conv.float()
     with torch.no_grad():
         torch.testing.assert_close(convolve(conv, x.transpose(1, 2), 0, 0).transpose(1, 2), conv(x))
-
-
-def test_both_roads_are_taken(monkeypatch):
-    taken = []
-    for name in ("linear", "conv2d"):
-        real = getattr(temporal.F, name)
-        monkeypatch.setattr(
-            temporal.F, name, lambda *a, _name=name, _real=real, **k: (taken.append(_name), _real(*a, **k))[1]
-        )
-    conv = nn.Conv1d(3, 4, 3)
-    with torch.no_grad():
-        convolve(conv, torch.zeros(1, 10, 3), 1, 1)
-        convolve(conv, torch.zeros(FEW_STEPS, 10, 3), 1, 1)
-    assert taken == ["linear", "conv2d"]
 
 
 # Causal convolutions.

@@ -12,8 +12,6 @@ from sparcets.training.loop import (
     EarlyStopping,
     KeepBest,
     TrainingFailure,
-    history_from_plain,
-    history_to_plain,
 )
 
 
@@ -70,13 +68,6 @@ def test_keep_best_puts_back_the_first_weights_where_nothing_ever_improved():
         callback.on_epoch_end(0, {"loss": math.nan})
     best.restore()
     assert network.weight.item() == before
-
-
-def test_a_history_with_holes_survives_json():
-    plain = history_to_plain({"a": [1.0, math.nan, math.inf], "b": []})
-    assert plain == {"a": [1.0, None, None], "b": []}
-    again = history_from_plain(plain)
-    assert again["b"] == [] and again["a"][0] == 1.0 and all(math.isnan(v) for v in again["a"][1:])
 
 
 def test_among_equals_a_better_tie_value_counts() -> None:

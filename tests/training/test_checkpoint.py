@@ -125,17 +125,11 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, cut_off):
         refused((tmp_path / FILE).read_bytes())
 
 
-def test_a_disk_that_is_full_leaves_the_last_checkpoint_whole(tmp_path, cut_off, saved):
-    resource = pytest.importorskip("resource")
+def test_a_disk_that_is_full_leaves_the_last_checkpoint_whole(tmp_path, cut_off, saved, room_for):
     cut_off(5, tmp_path)
     before = (tmp_path / FILE).read_bytes()
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, hard))
-    try:
-        with pytest.raises(StorageError):
-            Sparce().fit(X, Y, checkpoint=tmp_path)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with room_for(len(before) // 2), pytest.raises(StorageError):
+        Sparce().fit(X, Y, checkpoint=tmp_path)
     assert (tmp_path / FILE).read_bytes() == before
     assert [f.name for f in tmp_path.iterdir() if f.is_file()] == [FILE]  # nothing half-written stays
     assert saved(Sparce().fit(X, Y, checkpoint=tmp_path)) == saved(Sparce().fit(X, Y))

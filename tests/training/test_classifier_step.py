@@ -8,7 +8,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from sparcets.core.errors import ConfigError
 from sparcets.core.settings import ClassifierConfig
 from sparcets.models.network import TorchClassifier
 from sparcets.testing.data import make_series
@@ -153,15 +152,6 @@ def test_probabilities_are_met_in_place_of_labels():
     assert values["validation_loss"] == pytest.approx(-(soft[4:] * watched).sum(1).mean().item())
     assert values["validation_error"] == (watched.argmax(1) != torch.tensor([0, 1])).double().mean().item()
     assert s.update(rows(torch.arange(4))).item() == pytest.approx(-(soft[:4] * p).sum(1).mean().item())
-
-
-def test_sizes_that_cannot_be():
-    with pytest.raises(ConfigError, match=r"2 problems.*'noise' must be >= 0, got -1.0; 'label_smoothing' must be in"):
-        ClassifierConfig(noise=-1, label_smoothing=1.0)
-    with pytest.raises(ConfigError, match="'label_smoothing' must be in"):
-        ClassifierConfig(label_smoothing=-0.1)
-    ClassifierConfig(noise=0, label_smoothing=0)
-    assert ClassifierConfig(batch_size=2).sized(10).batch_size == 1
 
 
 @pytest.mark.parametrize("architecture", ["fcn", "bigru"])

@@ -1,7 +1,6 @@
 """One cell: its row has the same numbers as a direct call of the library, or the error."""
 
 import json
-import os
 import sys
 import threading
 import time
@@ -211,27 +210,3 @@ def test_several_threads_train_one_classifier(
     changed = replace(data, X_train=data.X_train + np.float32(1e-3))
     find_classifier(cell, changed, context)
     assert trained == [0, 1, 0, 0]
-
-
-def test_judges_are_shared_by_all_folders(
-    cell: Cell, context: RunContext, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sparcets.evaluation import judges
-
-    assert "error" not in row and not (context.folder / "judges").exists()
-    assert Path(os.environ["XDG_CACHE_HOME"], "sparcets", "judges").is_dir()
-    trained: list[str] = []
-    fit = sp.TorchClassifier.fit
-    monkeypatch.setattr(sp.TorchClassifier, "fit", lambda s, *a, **k: trained.append(s.architecture) or fit(s, *a, **k))
-    monkeypatch.setattr(judges, "_trained", {})  # as in a new process
-    again = run_cell(cell, RunContext(tmp_path, "cpu"))
-    assert trained == ["bilstm"] and again["judges"] == row["judges"] and "transfer_statistics" in again["measures"]
-
-
-@pytest.mark.usefixtures("no_judges")
-def test_a_cache_that_cannot_be_written_to_stops_nothing(
-    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert "error" not in run_cell(cell, RunContext(tmp_path / "runs", "cpu"))

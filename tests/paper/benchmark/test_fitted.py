@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.io.files import TEMPORARY
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.folder import FILES
 from sparcets.testing.data import make_series
@@ -50,45 +49,6 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def answers(explainer: Any, data: sp.Dataset, **request: Any) -> tuple[bytes, ...]:
     e = explainer.explain(data.X_test, **request)
     return e.counterfactual.tobytes(), e.proba_after.tobytes(), e.status.tobytes(), e.reason.tobytes()
-
-
-REQUESTS: list[dict[str, Any]] = [{"target": 1}, {"target": 2}, {"target": 0, "sparsity": 0.2}, {"sparsity": 0.05}]
-
-
-def test_a_stored_explainer_gives_the_same_answers_as_a_new_one(
-    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
-    first, seconds = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
-    assert trained == ["sparcets"] and seconds > 0
-    (stored,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    left = (
-        tmp_path / f".{stored.name}{TEMPORARY}12345678"
-    )  # by a process that was killed after it had stored the explainer
-    left.mkdir()
-    again, same = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
-    assert trained == ["sparcets"] and same == seconds  # the time of the first fit
-    assert not left.exists()
-    fresh = sp.Explainer(classifier, CONFIG).fit(data)
-    for request in REQUESTS:
-        assert answers(again, data, **request) == answers(first, data, **request) == answers(fresh, data, **request)
-    assert again.history_ == fresh.history_ and again.summary() == fresh.summary()
-
-
-OTHERS = {
-    "another seed": CONFIG.override("seed=1"),
-    "another setting": CONFIG.override("edit_price=0.1"),
-    "one target alone": CONFIG.override("target=1"),
-}
-
-
-@pytest.mark.parametrize("what", OTHERS)
-def test_other_settings_are_another_fit(
-    what: str, data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
-    for config in (CONFIG, OTHERS[what], OTHERS[what], CONFIG):
-        explainer, _ = find_explainer(sp.Explainer(classifier, config), data, classifier, tmp_path)
-        assert explainer.config == config
-    assert trained == ["sparcets", "sparcets"]
 
 
 def test_another_method_classifier_or_data_set_is_another_fit(

@@ -17,7 +17,6 @@ import pytest
 
 from sparcets.core.errors import SparcetsError
 from sparcets.io.locks import LOCK, locked
-from sparcets.models.network import TorchClassifier
 from sparcets.testing.data import make_series
 from sparcets_paper.benchmark import runner
 from sparcets_paper.benchmark.plan import Cell, Plan
@@ -206,28 +205,6 @@ def test_an_unknown_device_raises_before_any_work(base: Cell, tmp_path: Path) ->
     with pytest.raises(SparcetsError, match="no device 'tpu9'"):
         run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_networks_are_trained_before_the_cells_and_once(
-    base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events: list[str] = []
-    judges = "sparcets_paper.benchmark.cell.find_judges"
-    monkeypatch.setattr(
-        judges, lambda *_, families=None, **__: events.append("judges" if families is None else "network") or {}
-    )
-    fit = TorchClassifier.fit
-
-    def train(self: Any, *arguments: Any, **named: Any) -> Any:
-        events.append(f"train {self.architecture}")
-        return fit(self, *arguments, **named)
-
-    monkeypatch.setattr(TorchClassifier, "fit", train)
-    pairs = [("nearest", "fcn"), ("nearest", "bilstm"), ("ics", "fcn")]
-    plan = Plan(cells=tuple(replace(base, method=m, classifier=c) for m, c in pairs))
-    run_plan(plan, tmp_path, device="cpu", on_row=lambda row: events.append(f"row {row['method']}"))
-    assert events[:4] == ["train fcn", "network", "train bilstm", "network"]
-    assert sorted(events[4:]) == ["judges"] * 3 + ["network"] * 3 + ["row ics", "row nearest", "row nearest"]
 
 
 def test_two_runs_at_once_compute_each_cell_once(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
 from typing import Any
 
@@ -23,7 +22,7 @@ from sparcets.models.base import Classifier
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets_paper.peers import ALGORITHMS, PEERS
-from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, isolated, peer_class, time_limit, to_peer
+from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, peer_class, to_peer
 
 X, y = make_series(60, n_steps=12, n_features=4)
 X = X * np.array([1, 10, 1, 5], dtype=np.float32) + np.array([0, 0, 0, 100], dtype=np.float32)
@@ -243,18 +242,6 @@ def test_the_seed_depends_on_the_query(install: Install) -> None:
     assert len(np.unique(e.delta[:, 0, 0])) == 4
 
 
-def test_a_seed_is_passed_to_algorithms_that_take_one(install: Install) -> None:
-    seeds = []
-
-    def seeded(sample: Any, model: Any, target_class: Any = None, dataset: Any = None, seed: Any = None) -> Any:
-        seeds.append(seed)
-        return sample, None
-
-    install(seeded, "confetti")
-    fitted("confetti").explain(QUERIES, TARGET)
-    assert len(set(seeds)) == 4 and None not in seeds
-
-
 def test_gradients_arrive_and_the_users_model_is_untouched(install: Install) -> None:
     module = MeanModule()
     grown = []
@@ -352,44 +339,6 @@ def test_the_registry_works_without_the_package() -> None:
         PEERS.load("cfts:comt")
     with pytest.raises(SparcetsError, match="no algorithm of cfts 'comt'"):
         peer_class("comt")
-
-
-@pytest.mark.parametrize("wrong", [{"seconds_per_query": 0.0}, {"references": 0}, {"options": 3}, {"batch_size": 0}])
-def test_invalid_settings(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        PeerConfig(**wrong)
-
-
-def test_output_and_warnings_are_restored_if_a_thread_waits_for_another() -> None:
-    before = sys.stdout, sys.stderr, list(warnings.filters)
-    starting = threading.Event()
-
-    def second() -> None:
-        starting.set()
-        with isolated(1, torch.device("cpu")):
-            pass
-
-    with ThreadPoolExecutor(1) as other:
-        with isolated(0, torch.device("cpu")):
-            waiting = other.submit(second)
-            starting.wait(10)
-            threading.Event().wait(0.2)  # it waits for the end of this block
-        waiting.result()
-    assert (sys.stdout, sys.stderr, list(warnings.filters)) == before
-
-
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no alarms on this system")
-def test_another_alarm_goes_on_after_the_limit() -> None:
-    handler = signal.signal(signal.SIGALRM, ring := lambda *_: None)
-    delay, interval = signal.setitimer(signal.ITIMER_REAL, 1e6)  # that of pytest's own limit is restored below
-    try:
-        with time_limit(1000):
-            assert signal.getitimer(signal.ITIMER_REAL)[0] <= 1000
-        assert signal.getitimer(signal.ITIMER_REAL)[0] > 1e5 and signal.getsignal(signal.SIGALRM) is ring
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, delay, interval)
 
 
 NOISE = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))

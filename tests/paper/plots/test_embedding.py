@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from matplotlib import colors
 
-from sparcets.core.errors import ShapeError
 from sparcets_paper.benchmark.embedding import Points, embed
 from sparcets_paper.plots import benchmark as embedding
 from sparcets_paper.plots.benchmark import plot_embedding
@@ -83,14 +82,3 @@ def test_the_map_of_the_originals_has_no_counterfactuals(monkeypatch: pytest.Mon
     np.testing.assert_allclose(points.targets, beside.targets)
     figure = plot_embedding({"originals": Points(*(part[:, :2] for part in points))})
     assert [len(c.get_offsets()) for c in figure.axes[0].collections] == [30, 20, 0]
-
-
-def test_invalid_arguments_raise() -> None:
-    with pytest.raises(ShapeError, match=r"GAN must be \(batch, time, features\).*got shape \(30, 5, 2\)"):
-        embed(QUERIES, TARGETS, {"GAN": QUERIES[:, 1:]})
-    with pytest.raises(ShapeError):
-        embed(QUERIES, TARGETS[:0], {"GAN": QUERIES})
-    with pytest.raises(ShapeError, match="at least 5 series, got 3"):
-        embed(QUERIES[:1], TARGETS[:1], {"GAN": QUERIES[:1]})
-    with pytest.raises(ShapeError, match="no map to draw"):
-        plot_embedding({})

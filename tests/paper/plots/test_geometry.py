@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from matplotlib import colors
 
-from sparcets.core.errors import ShapeError
 from sparcets_paper.plots.benchmark import plot_distances
 
 EVEN = np.arange(101.0)  # its percentiles are its own values
@@ -23,9 +21,3 @@ def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles() -> None:
     assert medians == [50, 150]
     (reference,) = [line for line in axes.lines if line.get_linestyle() == ":"]
     assert list(reference.get_ydata()) == [50, 50], "the median of the originals"
-
-
-@pytest.mark.parametrize("nothing", [{}, {"limb": {}}])
-def test_nothing_to_draw_raises(nothing: dict[str, dict[str, object]]) -> None:
-    with pytest.raises(ShapeError, match="no distance to draw"):
-        plot_distances(nothing)

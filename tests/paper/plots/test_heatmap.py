@@ -6,11 +6,9 @@ import io
 from typing import Any
 
 import numpy as np
-import pytest
 from matplotlib import colors
 from matplotlib.figure import Figure
 
-from sparcets.core.errors import ShapeError
 from sparcets_paper.plots.benchmark import METHODS
 from sparcets_paper.plots.heatmap import plot_heatmaps, plot_saliency
 
@@ -75,18 +73,3 @@ def test_exact_zeros_are_white_and_everything_else_is_drawn() -> None:
     smallest = np.array(gan.images[0].cmap(0.0))[:3]
     assert smallest.min() < 0.5, "and the smallest change is far from white"
     assert drawn(salient).tolist() == MASK.astype(float).tolist()
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "same number of panels, 3 or more, got no row"),
-        ([ROW[:2]], r"3 or more, got \[2\]"),
-        ([ROW, ROW[:3]], r"got \[3, 4\]"),
-        ([[*ROW[:3], ("SPARCE", np.zeros((T, F + 1)))]], r"one shape, got \(7, 4\), \(7, 5\)"),
-        ([[("query", np.zeros(3))] * 3], r"must be \(time, features\) of one shape, got \(3,\)"),
-    ],
-)
-def test_panels_of_different_shapes_raise(rows: Any, message: str) -> None:
-    with pytest.raises(ShapeError, match=message):
-        plot_saliency(rows)

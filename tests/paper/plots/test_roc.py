@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 
 import numpy as np
-import pytest
 
-from sparcets.core.errors import ShapeError
 from sparcets_paper.plots.benchmark import plot_roc
 
 GRID = np.array([0.0, 0.5, 1.0])
@@ -34,10 +32,3 @@ def test_the_band_is_one_standard_deviation_within_the_unit_square() -> None:
     corners = band.get_paths()[0].vertices
     bounds = {x: {round(float(y), 6) for y in corners[corners[:, 0] == x, 1]} for x in GRID}
     assert bounds == {0.0: {0.0, 0.05}, 0.5: {0.7, 1.0}, 1.0: {1.0}}, "0 - 0.05 and 0.9 + 0.2 are clipped"
-
-
-def test_curves_without_a_common_grid_raise() -> None:
-    with pytest.raises(ShapeError, match=r"curve of GAN must be three arrays .* got shapes \(3,\), \(2,\), \(3,\)"):
-        plot_roc({"1": {"GAN": (GRID, MEAN[:2], STD)}})
-    with pytest.raises(ShapeError, match="no curve to draw"):
-        plot_roc({})

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sparcets.core.errors import FileFormatError
 from sparcets_paper.benchmark.store import ResultStore
 from sparcets_paper.reproduce.page import RESULTS, RUN, folder_page, make_page, read_run
 from sparcets_paper.reproduce.plans import plan
@@ -66,16 +65,6 @@ def test_a_page_from_a_folder(run, rows, tmp_path: Path) -> None:
     for row in rows:
         store.append(row)
     assert folder_page(tmp_path, root="there/") == make_page(run, rows, ["figure2"], root="there/")
-
-
-@pytest.mark.parametrize(
-    ("entry", "value"),
-    [("datasets", []), ("datasets", {"mnist": {}}), ("parts", ["table7"]), ("seconds", "long"), ("left_out", None)],
-)
-def test_a_damaged_reproduction(entry: str, value: Any, run, tmp_path: Path) -> None:
-    (tmp_path / RUN).write_text(json.dumps({**run, entry: value}))
-    with pytest.raises(FileFormatError, match=rf"{RUN} is damaged: its entry '{entry}' is missing or wrong"):
-        read_run(tmp_path)
 
 
 def planned_run(**given: Any) -> dict[str, Any]:
