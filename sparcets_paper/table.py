@@ -1,6 +1,6 @@
-"""Table: cells of text that can be written as Markdown, CSV and LaTeX.
+"""Table: cells of text that can be written as Markdown and CSV.
 
-Cells use Markdown: ``**bold**`` and code in backticks. The other formats are converted from that.
+Cells use Markdown: ``**bold**`` and code in backticks. CSV has their text.
 """
 
 from __future__ import annotations
@@ -21,31 +21,6 @@ MISSING = "–"  # instead of a number
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 _CODE = re.compile(r"`(.+?)`")
-# Special characters of LaTeX, and characters that its standard fonts lack.
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": "$<$",
-        ">": "$>$",
-        "±": r"$\pm$",
-        "−": "$-$",
-        "×": r"$\times$",
-        "λ": r"$\lambda$",
-        "δ": r"$\delta$",
-        "→": r"$\to$",
-        "–": "--",
-        "…": r"\ldots{}",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -107,29 +82,10 @@ class Table:
         writer.writerows([_plain(cell) for cell in row] for row in self.rows)
         return text.getvalue().rstrip("\n")
 
-    def to_latex(self) -> str:
-        """Return a ``table`` environment that needs the package ``booktabs``."""
-        caption = f"{self.title}. {self.note}" if self.note else self.title
-        return "\n".join(
-            [
-                r"\begin{table}",
-                r"\centering",
-                rf"\caption{{{_latex(caption)}}}",
-                rf"\begin{{tabular}}{{{'l' * len(self.columns)}}}",
-                r"\toprule",
-                _latex_row(self.columns),
-                r"\midrule",
-                *(_latex_row(row) for row in self.rows),
-                r"\bottomrule",
-                r"\end{tabular}",
-                r"\end{table}",
-            ]
-        )
-
     def save(self, folder: str | os.PathLike[str], stem: str) -> list[Path]:
-        """Write ``stem.md``, ``stem.csv`` and ``stem.tex``, each atomically; return their paths."""
+        """Write ``stem.md`` and ``stem.csv``, each atomically; return their paths."""
         written = []
-        for suffix, text in ((".md", self.to_markdown()), (".csv", self.to_csv()), (".tex", self.to_latex())):
+        for suffix, text in ((".md", self.to_markdown()), (".csv", self.to_csv())):
             path = Path(folder) / f"{stem}{suffix}"
             with atomic_path(path) as temporary:
                 temporary.write_bytes(as_utf8(text + "\n"))
@@ -157,12 +113,3 @@ def _markdown_row(cells: tuple[str, ...]) -> str:
 
 def _plain(cell: str) -> str:
     return _CODE.sub(r"\1", _BOLD.sub(r"\1", cell))
-
-
-def _latex(text: str) -> str:
-    escaped = " ".join(text.split()).translate(_LATEX)
-    return _CODE.sub(r"\\texttt{\1}", _BOLD.sub(r"\\textbf{\1}", escaped))
-
-
-def _latex_row(cells: tuple[str, ...]) -> str:
-    return " & ".join(_latex(cell) for cell in cells) + r" \\"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import os
 import shutil
 import stat
@@ -330,26 +329,6 @@ def test_data_hold_no_objects(place: Path) -> None:
     np.savez("received/x.npz", X=np.zeros((4, 2, 1)), y=np.array([Canary(place / "ran")] * 4, dtype=object))
     refuses(sp.load_dataset, "received/x.npz", why="no objects")
     assert not (place / "ran").exists()
-
-
-@row("a plan of a benchmark")
-def test_a_plan_names_data_in_its_folder(place: Path) -> None:
-    from sparcets_paper.benchmark.plan import Plan
-
-    plan = place / "received" / "plan.json"
-    (place / "received" / "link.npz").symlink_to(place / "secret.npz")
-    shutil.copy("own.npz", "received/own.npz")
-    outside = str(place / "secret.npz")
-    for cell in (
-        {"dataset": outside},
-        {"dataset": "x", "source": "received/link.npz"},
-        {"dataset": "received/../secret.npz"},
-        {"dataset": "motionsense", "options": {"path": outside}},
-    ):
-        plan.write_text(json.dumps({"cells": [{**cell, "method": "nearest"}]}))
-        refuses(Plan.load, plan, why="lies outside of its folder")
-    plan.write_text(json.dumps({"cells": [{"dataset": "received/own.npz", "method": "nearest"}]}))
-    assert len(Plan.load(plan).cells) == 1
 
 
 @row("`results.jsonl` of benchmarks")

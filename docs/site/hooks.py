@@ -28,7 +28,7 @@ def on_files(files: Files, *, config: Any) -> Files:
     for source, page in PAGES.items():
         text = LINK.sub(lambda link: link[1] + _from_root(link[2]), (ROOT / source).read_text(encoding="utf-8"))
         files.append(File.generated(config, page, content=text))
-    results = (file for file in (ROOT / RESULTS).rglob("*") if file.suffix in (".png", ".csv", ".tex"))
+    results = (file for file in (ROOT / RESULTS).rglob("*") if file.suffix in (".png", ".csv"))
     examples = (*(ROOT / EXAMPLES).glob("*.py"), *(ROOT / EXAMPLES).glob("notebooks/*.ipynb"))
     for file in sorted((*results, *examples)):
         files.append(File.generated(config, file.relative_to(ROOT).as_posix(), abs_src_path=str(file)))

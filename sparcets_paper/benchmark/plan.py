@@ -5,19 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparcets.core.errors import ConfigError, FileFormatError
+from sparcets.core.errors import ConfigError
 from sparcets.core.registry import Registry, did_you_mean
 from sparcets.core.settings import PRESETS, ClassifierConfig, from_preset
 from sparcets.data.load import DATASETS, load_dataset
 from sparcets.data.uea import UEA_NAMES
-from sparcets.io.files import naming, read_json
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -119,22 +117,6 @@ class Cell:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return plain
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Build from :meth:`to_dict`'s output; unknown keys are an error."""
-        known = [f.name for f in fields(cls)]
-        for key in data:
-            if key not in known:
-                raise ConfigError(
-                    f"a cell has no field {key!r}.{did_you_mean(str(key), known)} Known: {', '.join(known)}."
-                )
-        if "dataset" not in data:
-            raise ConfigError(f"a cell needs a 'dataset', got only {', '.join(data) or 'an empty dictionary'}.")
-        values = dict(data)
-        if isinstance(values.get("settings"), list):  # JSON has no tuples
-            values["settings"] = tuple(values["settings"])
-        return cls(**values)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -145,8 +127,6 @@ class Plan:
     >>> plan = Plan.grid(["catching"], methods=["nearest", "sparcets"], seeds=range(5), targets=["Control"])
     >>> len(plan.cells), plan.cells[-1].method, plan.cells[-1].seed
     (10, 'sparcets', 4)
-    >>> Plan.from_dict(plan.to_dict()) == plan
-    True
     """
 
     cells: tuple[Cell, ...]
@@ -194,29 +174,6 @@ class Plan:
         ]
         return cls(cells=tuple(cells))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for a plan file."""
-        return {"cells": [cell.to_dict() for cell in self.cells]}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Build from :meth:`to_dict`'s output."""
-        cells = data.get("cells") if isinstance(data, Mapping) else None
-        if not isinstance(cells, list) or not all(isinstance(cell, Mapping) for cell in cells):
-            raise ConfigError('a plan must be a dictionary with a list of cells: {"cells": [{"dataset": …}, …]}.')
-        if not cells:
-            raise ConfigError("the plan has no cells.")
-        return cls(cells=tuple(Cell.from_dict(cell) for cell in cells))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a JSON file of :meth:`to_dict`'s form; the data that it names by a path lie in its folder."""
-        data = read_json(path, "a plan file")
-        with naming(path):
-            plan = cls.from_dict(data)
-            _check_within(plan, Path(path).parent)
-            return plan
-
 
 def registry_of(method: str) -> Registry:
     """Return the registry of a method: that of the peers for a name with a colon, such as ``cfts:comte``."""
@@ -254,18 +211,6 @@ def check_plan(plan: Plan) -> None:
         except ConfigError as error:
             hint = " To set it for one method, put the name in front: sparce:train.epochs=5."
             raise ConfigError(f"{cell.method}: {error}{hint if several and cell.settings else ''}") from error
-
-
-def _check_within(plan: Plan, folder: Path) -> None:
-    """Raise if a plan names files outside of a folder: it may come from somebody else, and its answers are saved."""
-    for cell in plan.cells:
-        for named in (cell.source or cell.dataset, cell.options.get("path")):
-            if not isinstance(named, str) or named in DATASETS or not os.path.exists(named):  # noqa: PTH110
-                continue
-            if not Path(named).resolve().is_relative_to(folder.resolve()):
-                raise FileFormatError(
-                    f"it names {named!r}, which lies outside of its folder. Move it there, or name it by --dataset."
-                )
 
 
 def _check_data(name: str) -> None:

@@ -19,7 +19,7 @@ from sparcets.cli.options import (
     print_json,
     print_table,
 )
-from sparcets.core.errors import ConfigError, FileFormatError
+from sparcets.core.errors import FileFormatError
 
 app = typer.Typer(help="Run methods on data sets; resumable at any point.", no_args_is_help=True)
 
@@ -33,11 +33,10 @@ Many = list[str] | None
 
 @app.command("run")
 def run(
-    context: typer.Context,
     out: Annotated[Path, typer.Option("--out", help="Folder of the results; stored results are not computed again.")],
     dataset: Annotated[
-        Many, typer.Option("--dataset", "-d", help="Name of a data set, or path to a file; may be repeated.")
-    ] = None,
+        list[str], typer.Option("--dataset", "-d", help="Name of a data set, or path to a file; may be repeated.")
+    ],
     method: Annotated[
         Many,
         typer.Option(
@@ -51,9 +50,6 @@ def run(
     target: Annotated[
         Many,
         typer.Option("--target", "-t", help="Target class; may be repeated; default: the runner-up of each query."),
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="Plan file (JSON), instead of the options that define the runs.")
     ] = None,
     preset: Annotated[str, typer.Option(help="Preset of the settings: default, quick, paper or tiny.")] = "default",
     setting: Annotated[
@@ -87,28 +83,22 @@ def run(
     """
     from sparcets_paper.benchmark.plan import Plan, check_plan
 
-    if plan is None:
-        if not dataset:
-            raise ConfigError("give --dataset NAME (and --method), or --plan FILE.")
-        common: dict[str, Any] = {
-            "options": parse_options(option),
-            "classifier_config": _classifier_config(classifier_setting, preset),
-            "preset": preset,
-            "settings": setting or (),
-            "sparsity": sparsity,
-            "queries": queries,
-            "seconds_per_query": seconds_per_query,
-            "keep": keep,
-            "curve": curve,
-        }
-        seeds = range(seed, seed + seed_count)
-        methods, targets = method or ["sparcets"], target or (None,)
-        chosen = Plan.grid(dataset, classifier or ["bilstm"], methods, seeds, targets, **common)
-    else:
-        others = _given(context, but=("out", "plan", "workers", "engine", "address", "device", "json"))
-        if others:
-            raise ConfigError(f"--plan cannot be combined with {', '.join(others)}.")
-        chosen = Plan.load(plan)
+    chosen = Plan.grid(
+        dataset,
+        classifier or ["bilstm"],
+        method or ["sparcets"],
+        range(seed, seed + seed_count),
+        target or (None,),
+        setting or (),
+        options=parse_options(option),
+        classifier_config=_classifier_config(classifier_setting, preset),
+        preset=preset,
+        sparsity=sparsity,
+        queries=queries,
+        seconds_per_query=seconds_per_query,
+        keep=keep,
+        curve=curve,
+    )
     check_plan(chosen)  # else a mistyped name would be an error of every cell
 
     from sparcets_paper.benchmark.runner import run_plan
@@ -201,13 +191,6 @@ def _classifier_config(settings: Many, preset: str) -> dict[str, Any]:
     config = ClassifierConfig.tiny() if preset == "tiny" else ClassifierConfig()
     chosen = config.override(*(settings or [])).to_dict()
     return {name: value for name, value in chosen.items() if value != ClassifierConfig().to_dict()[name]}
-
-
-def _given(context: typer.Context, but: tuple[str, ...]) -> list[str]:
-    """Return the options given on the command line, except ``but``."""
-    names = {parameter.name: parameter.opts[0] for parameter in context.command.params if parameter.name not in but}
-    sources = {option: context.get_parameter_source(name) for name, option in names.items() if name}
-    return [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
 
 
 def _print_rows(rows: list[dict[str, Any]]) -> None:

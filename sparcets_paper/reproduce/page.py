@@ -190,7 +190,7 @@ def save_tables(folder: Path) -> None:
 
 
 def _files(stem: str, table: Table, root: str) -> str:
-    return f"[CSV]({root}tables/{stem}.csv) · [LaTeX]({root}tables/{stem}.tex)" if table.rows else ""
+    return f"[CSV]({root}tables/{stem}.csv)" if table.rows else ""
 
 
 def _agreement(runs: Runs, run: Mapping[str, Any]) -> list[str]:

@@ -29,7 +29,6 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 from sparcets.training.checkpoint import Checkpoint
 from sparcets.training.loop import History
-from sparcets_paper.benchmark.plan import Plan
 from sparcets_paper.benchmark.speed import read_rows
 from sparcets_paper.benchmark.store import ResultStore
 from sparcets_paper.reproduce.page import folder_page
@@ -341,10 +340,6 @@ KINDS: dict[str, Kind] = {
         lambda f: ResultStore(f / "results.jsonl").rows(),
         # Lines may be missing: an interrupted append leaves an incomplete one, which is ignored.
         same=lambda expected, found: all(row in expected for row in found),
-    ),
-    "plan": Kind(
-        lambda f: write_json(f / "plan.json", Plan.grid(["catching"], methods=["nearest"], settings=["x=1"]).to_dict()),
-        lambda f: Plan.load(f / "plan.json").to_dict(),
     ),
     "speed": Kind(_write_speed, lambda f: read_rows(f / "speed.jsonl"), guarded=False),
     "reproduction": Kind(_write_reproduction, folder_page),

@@ -61,40 +61,29 @@ def test_only_repetitions_are_averaged(capsys: pytest.CaptureFixture[str], own_d
     ]
 
 
-def test_a_plan_file_says_what_is_run(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
-    tiny = {"epochs": 3, "hidden": 8}
-    cell = {"dataset": own_data, "method": "nearest", "classifier": "fcn", "classifier_config": tiny, "queries": 2}
-    failing = {**cell, "target": "brusk", "label": "mistyped"}
-    (tmp_path / "plan.json").write_text(json.dumps({"cells": [{**cell, "experiment": "floor"}, failing]}))
-    arguments = ["run", "--plan", str(tmp_path / "plan.json"), "--out", str(tmp_path / "out"), "--device", "cpu"]
-    code, table, err = run(capsys, "benchmark", *arguments)
+def test_runs_that_fail_are_named_and_tried_again(
+    capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path
+) -> None:
+    arguments = [*quick(own_data, tmp_path / "out"), "-m", "nearest", "-c", "fcn"]
+    failing = [argument if argument != "brisk" else "brusk" for argument in arguments]
+    code, table, err = run(capsys, "benchmark", *arguments, "-t", "brusk")
     assert code == 0 and "Did you mean 'brisk'?" in err and "1 of 2 runs failed" in err
-    header, *lines = [line.split("\t") for line in table.splitlines()]
-    assert header[0] == "experiment" and lines[0][0] == "floor" and lines[0][4] == "runner-up"
-    assert lines[1][3] == "mistyped" and lines[1][-1] == "0 + 1 failed" and lines[1][5] == "–"
+    lines = [line.split("\t") for line in table.splitlines()[1:]]
+    assert lines[1][3] == "brusk" and lines[1][-1] == "0 + 1 failed" and lines[1][4] == "–"
     assert "Did you mean 'brisk'?" in run(capsys, "benchmark", "show", str(tmp_path / "out"))[2]
-    (tmp_path / "plan.json").write_text(json.dumps({"cells": [failing]}))
-    code, _, err = run(capsys, "benchmark", *arguments)
+    code, _, err = run(capsys, "benchmark", *failing)
     assert code == 1 and "1 of 1 runs failed" in err  # it was tried again
-    assert run(capsys, "benchmark", *arguments, "--json")[0] == 1
-    (tmp_path / "plan.json").write_text('{"cells": []}')
-    assert "no cells" in user_error(capsys, "benchmark", *arguments)
+    assert run(capsys, "benchmark", *failing, "--json")[0] == 1
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "--out", "x"], "give --dataset NAME (and --method), or --plan FILE"),
+        (["run", "--out", "x"], "--dataset"),
         (["run", "-d", "catching"], "--out"),
         (["run", "-d", "catching", "--out", "x", "--sparsity", "0"], "'sparsity' must be in (0, 1] or None, got 0.0"),
-        (["run", "--out", "x", "--plan", "p.json", "--sparsity", "0.1"], "--plan cannot be combined with --sparsity."),
-        (
-            ["run", "--out", "x", "--plan", "p.json", "--seed-count", "2", "--queries", "3", "--preset", "tiny"],
-            "combined with --preset, --seed-count, --queries.",
-        ),
         (["run", "-d", "catching", "--out", "x", "--set", "seed=1"], "must not contain seed=1"),
         (["run", "-d", "catching", "--out", "x", "--set", "ics:steps=3"], "'ics', which is not in this benchmark"),
-        (["run", "--out", "x", "--plan", "/no/such/plan.json"], "not a plan file"),
         (["show", "/no/such/folder"], "has no results.jsonl"),
     ],
 )

@@ -11,7 +11,8 @@ import sparcets as sp
 from sparcets.core.errors import TargetError
 from sparcets.io.parquet import answers_table
 from sparcets.methods.request import Answers
-from sparcets.testing.mocks import Scripted, mean_proba
+from sparcets.testing.mocks import mean_proba
+from tests.scripted import Scripted
 
 
 def lifted(*classes, n_steps=2, n_features=4, height=1.0):

@@ -22,7 +22,8 @@ from sparcets.core.errors import (
     UnknownNameError,
 )
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.scripted import Scripted
 
 X, Y = make_series(30, n_steps=8)
 QUERIES = X[Y != 1]

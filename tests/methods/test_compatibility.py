@@ -6,7 +6,8 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import FeatureMismatchError, LabelError
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import Scripted, mean_proba
+from sparcets.testing.mocks import mean_proba
+from tests.scripted import Scripted
 
 X, Y = make_series(30, n_steps=8)
 CLASSES = ("calm", "brisk", "wild")

@@ -8,7 +8,8 @@ from sparcets.core.errors import ConfigError
 from sparcets.core.evidence import Evidence
 from sparcets.io import explanations as shards
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.scripted import Scripted
 
 X, Y = make_series(30)  # ten of each class
 N_OTHERS = int((Y != 1).sum())

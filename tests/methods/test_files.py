@@ -19,7 +19,8 @@ from sparcets.core.errors import (
 )
 from sparcets.methods.folder import FILES
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import Scripted, mean_proba
+from sparcets.testing.mocks import mean_proba
+from tests.scripted import Scripted
 
 HEADER = FILES.header
 X, Y = make_series(30, n_steps=8)

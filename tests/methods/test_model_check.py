@@ -13,7 +13,8 @@ from sparcets.core.errors import ModelOutputError
 from sparcets.core.evidence import PLAUSIBILITY, Evidence
 from sparcets.core.info import ModelCheck
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.scripted import Scripted
 
 X, Y = make_series(120)
 NEW, NEW_Y = make_series(90, seed=5)

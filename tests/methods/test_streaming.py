@@ -19,7 +19,8 @@ from sparcets.core.errors import (
 from sparcets.io import explanations as shards
 from sparcets.io.explanations import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted
+from sparcets.testing.mocks import MeanModule
+from tests.scripted import Scripted
 
 X, Y = make_series(60)
 QUERIES = X[Y != 1]

@@ -10,7 +10,8 @@ import pytest
 
 import sparcets as sp
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.scripted import Scripted
 
 X, Y = make_series(60, n_steps=8)
 NAMES = ["calm", "brisk", "wild"]

@@ -1,4 +1,4 @@
-"""Tables in Markdown, CSV and LaTeX."""
+"""Tables in Markdown and CSV."""
 
 import csv
 import io
@@ -31,17 +31,6 @@ def test_markdown_by_hand() -> None:
     ]
 
 
-def test_latex_by_hand() -> None:
-    lines = TABLE.to_latex().splitlines()
-    assert r"\caption{Runs at 50 \%. Lower is better.}" in lines
-    assert r"\begin{tabular}{ll}" in lines
-    start = lines.index(r"\toprule")
-    assert lines[start + 1] == r"run\_id & sparsity, share \\"
-    assert lines[start + 3] == r"a|b & \textbf{0.21 $\pm$ 0.03} / 0.40 $\pm$ 0.06 \\"
-    assert lines[start + 4] == r"$\lambda$4 \& $\lambda$5 & -- \\"
-    assert lines[start + 5] == r'say "no" & \texttt{\#1} \{x\} \\'
-
-
 def test_csv_can_be_read_back() -> None:
     rows = list(csv.reader(io.StringIO(TABLE.to_csv())))
     assert rows == [
@@ -52,11 +41,11 @@ def test_csv_can_be_read_back() -> None:
     ]
 
 
-def test_save_writes_the_three(tmp_path: Path) -> None:
+def test_save_writes_both(tmp_path: Path) -> None:
     paths = TABLE.save(tmp_path / "tables", "runs")
-    assert [p.name for p in paths] == ["runs.md", "runs.csv", "runs.tex"]
+    assert [p.name for p in paths] == ["runs.md", "runs.csv"]
     assert paths[0].read_text(encoding="utf-8") == TABLE.to_markdown() + "\n"
-    assert sorted(p.name for p in (tmp_path / "tables").iterdir()) == ["runs.csv", "runs.md", "runs.tex"]
+    assert sorted(p.name for p in (tmp_path / "tables").iterdir()) == ["runs.csv", "runs.md"]
 
 
 def test_a_row_of_another_width_raises() -> None:

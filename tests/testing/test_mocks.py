@@ -5,7 +5,8 @@ import torch
 
 import sparcets as sp
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, Scripted, mean_proba
+from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.scripted import Scripted
 
 X, Y = make_series(30)
 

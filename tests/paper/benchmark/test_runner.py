@@ -67,11 +67,12 @@ def results(row: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> None:
     folder = with_networks_of(straight, tmp_path / "runs")
-    file = Path(plan.cells[0].source).parent / "plan.json"  # beside the data that it names
-    file.write_text(json.dumps(plan.to_dict()), encoding="utf-8")
-    command = ["benchmark", "run", "--plan", str(file), "--out", str(folder), "--device", "cpu"]
+    program = (
+        "from sparcets_paper.benchmark.plan import Cell, Plan; from sparcets_paper.benchmark.runner import run_plan; "
+        f"run_plan({plan!r}, {str(folder)!r}, device='cpu', workers=2)"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "sparcets", *command, "--workers", "2"],
+        [sys.executable, "-c", program],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
