@@ -139,22 +139,6 @@ def test_unknown_names_raise_before_reading(options, error, message):
         load_motionsense(path="nowhere", **options)
 
 
-@pytest.mark.parametrize("keep", [0, 0.5, 0.99])
-def test_truncated_and_unreadable_zip(tmp_path, keep, monkeypatch):
-    archive = write_zip(tmp_path, small_set())
-    raw = archive.read_bytes()
-    archive.write_bytes(raw[: int(keep * len(raw))])
-    with pytest.raises(FileFormatError, match=r"not a complete zip archive.*fetch it again"):
-        load_motionsense(path=tmp_path)
-
-    def refuse(*_, **__):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("sparcets.data.motionsense.ZipFile", refuse)
-    with pytest.raises(FileFormatError, match="cannot be read: Permission denied"):
-        load_motionsense(path=archive)
-
-
 GOOD = "5," + ",".join(["0.1"] * 12)
 LINES = csv_text(350).splitlines()
 

@@ -108,6 +108,12 @@ def rewritten(
     return file
 
 
+@pytest.mark.parametrize("change", [{"without": "lengths"}, {"surplus": np.zeros(3)}], ids=["missing", "surplus"])
+def test_arrays_are_those_of_the_header(change: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(FileFormatError, match=r"run\.npz .* does not match the sha256 in the header"):
+        load_explanation(rewritten(tmp_path / "run.npz", **change))
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError
 from sparcets.core.evidence import Evidence
 from sparcets.io import explanations as shards
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets.testing.mocks import mean_proba
 from tests.scripted import Scripted
 
 X, Y = make_series(30)  # ten of each class
@@ -96,11 +95,3 @@ def test_a_method_is_asked_once_per_block_about_finished_answers():
     assert len(curve_of) == 2 * N_OTHERS and (curve_of.status != "unchanged").all()
     ex.explain(X, target=1)
     assert len(ex.asked) == 2 and len(ex.asked_for_curves) == 1, "no curve unless it is requested"
-
-
-def test_a_curve_needs_a_method_that_supports_it():
-    ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
-    with pytest.raises(ConfigError, match=r"Nearest has no models of other kinds for a curve: use sp.Explainer"):
-        ex.explain(X, target=1, curve=True)
-    with pytest.raises(ConfigError, match="curve must be True or False, got 'yes'"):
-        fitted().explain(X, target=1, curve="yes")

@@ -4,9 +4,6 @@ import csv
 import io
 from pathlib import Path
 
-import pytest
-
-from sparcets.core.errors import ShapeError
 from sparcets_paper.table import Table
 
 TABLE = Table(
@@ -46,8 +43,3 @@ def test_save_writes_both(tmp_path: Path) -> None:
     assert [p.name for p in paths] == ["runs.md", "runs.csv"]
     assert paths[0].read_text(encoding="utf-8") == TABLE.to_markdown() + "\n"
     assert sorted(p.name for p in (tmp_path / "tables").iterdir()) == ["runs.csv", "runs.md"]
-
-
-def test_a_row_of_another_width_raises() -> None:
-    with pytest.raises(ShapeError, match="2 columns, but a row of 1 cells"):
-        Table("t", ("a", "b"), (("only",),))

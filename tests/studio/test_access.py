@@ -263,13 +263,6 @@ def test_pages_load_local_resources_only(client: TestClient) -> None:
         assert "http://" not in text and "https://" not in text, file.name
 
 
-def test_api_only_serves_no_page(start: Start) -> None:
-    client = start(api_only=True)
-    assert client.get(STATUS).status_code == 200
-    error(client.get("/"), 404)
-    error(client.get("/static/style.css"), 404)
-
-
 def test_an_unexpected_error_shows_no_internals(tmp_path: Path) -> None:
     app = create_app(tmp_path, token=TOKEN)
 

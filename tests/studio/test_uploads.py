@@ -18,7 +18,7 @@ import pytest
 from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
-from sparcets.core.errors import DataError, FileFormatError, TooLargeError
+from sparcets.core.errors import DataError, TooLargeError
 from sparcets.studio import processes
 from sparcets.studio.models import Limits
 from sparcets.studio.results import _plain
@@ -65,20 +65,6 @@ def test_tables_above_a_limit_are_refused(tmp_path: Path, limits: dict[str, int]
     read_dataset(tmp_path / "a.csv", Limits(), 0)
     with pytest.raises(TooLargeError, match=words):
         read_dataset(tmp_path / "a.csv", dataclasses.replace(Limits(), **limits), 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("a.csv", b"time,label,x\n0,a,1\n", "no column 'series'"),
-        ("a.npz", b"PK\x03\x04 cut short", "a.npz"),
-    ],
-)
-def test_errors_of_broken_files_name_the_file_only(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(FileFormatError, match=words) as raised:
-        read_dataset(tmp_path / name, Limits(), 0)
-    assert str(raised.value).startswith(name)
 
 
 def test_numbers_to_predict_are_refused_with_what_to_do(tmp_path: Path) -> None:

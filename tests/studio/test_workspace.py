@@ -15,19 +15,6 @@ from tests.campaigns.folders import snapshot
 from .conftest import Sample
 
 
-def test_a_failure_leaves_no_files(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-
-    def fail() -> None:
-        with workspace.create("datasets", "new") as folder:
-            (folder / "half").write_text("half")
-            raise RuntimeError("full")
-
-    with pytest.raises(RuntimeError, match="full"):
-        fail()
-    assert not any((tmp_path / "datasets").iterdir())
-
-
 @pytest.mark.parametrize("name", ["..", "../own", ".own", "", "own/..", "Own", "own\n", "a" * 65])
 def test_only_valid_ids_are_looked_up(sample: Sample, name: str) -> None:
     own = sample.folder / "datasets" / "own"

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparcets.core.errors import SparcetsError
 from sparcets.io.locks import LOCK, locked
 from sparcets.testing.data import make_series
 from sparcets_paper.benchmark import runner
@@ -155,14 +154,14 @@ def test_a_dead_worker_and_an_error_are_rows_and_the_rest_is_finished(
     monkeypatch.syspath_prepend(str(tmp_path))
 
     folder = with_networks_of(straight, tmp_path / "runs")
-    names = ("killer", "nearest", "raiser", "ics")
+    names = ("killer", "raiser", "nearest")
     plan = Plan(cells=tuple(replace(base, method=name) for name in names))
     rows = {row["method"]: row for row in run_plan(plan, folder, workers=2, device="cpu")}
     assert "ChildProcessError: the worker process was killed (SIGKILL)" in rows["killer"]["error"]
     assert rows["raiser"]["error"] == "ZeroDivisionError: on purpose" and "_fit" in rows["raiser"]["trace"]
     assert rows["killer"]["request"]["queries"] == 4 and rows["killer"]["seed"] == 0 and rows["killer"]["started"]
-    for row in collect(Plan(cells=(replace(base, method="nearest"), replace(base, method="ics"))), straight):
-        assert results(rows[row["method"]]) == results(row)  # not affected by the others
+    (row,) = collect(Plan(cells=(replace(base, method="nearest"),)), straight)
+    assert results(rows["nearest"]) == results(row)  # not affected by the others
 
 
 @pytest.mark.usefixtures("no_judges")
@@ -200,12 +199,6 @@ def test_cells_of_a_changed_file_are_run_again(base: Cell, tmp_path: Path, caplo
     assert pending_cells(plan, tmp_path / "runs") == []
     own.unlink()  # results of a deleted file stay
     assert pending_cells(plan, tmp_path / "runs") == []
-
-
-def test_an_unknown_device_raises_before_any_work(base: Cell, tmp_path: Path) -> None:
-    with pytest.raises(SparcetsError, match="no device 'tpu9'"):
-        run_plan(Plan(cells=(base,)), tmp_path, device="tpu9")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_runs_at_once_compute_each_cell_once(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
