@@ -1,20 +1,33 @@
 """Every registered method keeps every guarantee; a new method is found here by itself."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 
+import numpy as np
 import pytest
 
 from sparcets.methods import EXPLAINERS
 from sparcets.testing import CHECKS, Subject, check_explainer
+from sparcets.testing.data import make_series
 
 # (method, check) -> why it does not apply. Empty is best.
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 
 
+class Small(Subject):
+    """With fewer series and queries: a search takes its time for each."""
+
+    data = make_series(72, seed=0)
+
+    @cached_property
+    def queries(self) -> np.ndarray:
+        X, y = make_series(36, seed=1)
+        return X[y != 1][:8]
+
+
 @cache
 def subject(method: str) -> Subject:
-    return Subject(EXPLAINERS.load(method))
+    return Small(EXPLAINERS.load(method))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__.removeprefix("check_"))
