@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
+from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import LARGEST, FloatArray, IntArray, Series
 from sparcets.core.validation import as_array, text_problem
@@ -186,6 +186,22 @@ def one_side(given: Any, of_dataset: Side | None) -> Any:
     if given is not None and of_dataset is not None:
         raise DataError("the data set has side inputs of its own: leave side= out, or pass its series.")
     return of_dataset if given is None else given
+
+
+def name_of_series(names: list[str], side: Mapping[str, Any], model: str) -> str:
+    """Return which of a model's inputs the series are: the one that is no side input."""
+    unknown, left = [one for one in side if one not in names], [one for one in names if one not in side]
+    if unknown:
+        raise CapabilityError(
+            f"{model} has no input {unknown[0]!r}.{did_you_mean(unknown[0], names)} It takes {', '.join(names)}: name "
+            "all but the series in side=."
+        )
+    if len(left) != 1:
+        raise CapabilityError(
+            f"{model} takes {', '.join(names)}. Name all but the series in side=, "
+            f"such as side={{{names[-1]!r}: …}}, got {', '.join(side) or 'none'}."
+        )
+    return left[0]
 
 
 def take_rows(side: Side, rows: Any) -> Side:

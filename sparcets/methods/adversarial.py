@@ -27,7 +27,7 @@ from sparcets.models.base import Classifier
 from sparcets.models.interface import call_in_batches
 from sparcets.training.checkpoint import Checkpoint, delete_checkpoint, has_identity
 from sparcets.training.cuda import CapturedStep
-from sparcets.training.device import resolve_device, seeded, single_precision, threads_for
+from sparcets.training.device import lengths_on, resolve_device, seeded, single_precision, threads_for
 from sparcets.training.generator import Discriminator, Generator
 from sparcets.training.loop import (
     Callback,
@@ -41,7 +41,7 @@ from sparcets.training.loop import (
     train,
 )
 from sparcets.training.losses import LossTerm, Objective
-from sparcets.training.networks import check_sizes, fill_gaps, lengths_on
+from sparcets.training.networks import check_sizes, fill_gaps
 from sparcets.training.projection import Projection
 from sparcets.training.steps import GanStep
 

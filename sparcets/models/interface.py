@@ -1,4 +1,4 @@
-"""How a user's model is called: what it is given, and what it returns.
+"""A user's model as a Classifier or a Regressor: how it is called, what it is given, and what it returns.
 
 This is one of the three places where axes are transposed (the others are :mod:`sparcets.data.uea` and
 :mod:`sparcets.evaluation.families`): inside sparcets series are always (batch, time, features).
@@ -7,9 +7,10 @@ This is one of the three places where axes are transposed (the others are :mod:`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from inspect import Parameter, signature
+from itertools import chain
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,12 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from sparcets.core.errors import CapabilityError, ModelOutputError, quoted
+from sparcets.core.errors import CapabilityError, ModelOutputError, SparcetsError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import IntArray, Series, missing_entries
-from sparcets.core.side_inputs import SideInputs
-from sparcets.models.base import Missing, with_prediction
-from sparcets.training.networks import fill_gaps
+from sparcets.core.series import FloatArray, IntArray, Series, missing_entries
+from sparcets.core.side_inputs import Side, SideInputs
+from sparcets.io.files import digest_of_json
+from sparcets.models.base import PREDICT_BATCH, Classifier, Missing, Model, Regressor, frozen, with_prediction
+from sparcets.training.networks import blank_padding, fill_gaps, lengths_of
 
 Kind = Literal["logits", "probabilities", "sigmoid"]
 Layout = Literal["btf", "bft", "flat"]
@@ -201,12 +203,14 @@ def parameters_of(call: Callable[..., Any]) -> Mapping[str, Parameter]:
         return {}
 
 
-def split_side(x: Any, known: SideInputs, dtype: torch.dtype | None) -> tuple[Any, Any]:
+def split_side(x: Any, known: SideInputs | None, dtype: torch.dtype | None) -> tuple[Any, Any]:
     """Return series (batch, time, features) alone, and their side inputs.
 
     Arrays have the types that they were given in. Tensors of whole numbers are int64, flags bool, others of the model's
     type; no gradients flow to side inputs, which never change.
     """
+    if known is None:
+        return x, {}
     series, parts = known.split(x)
     if not isinstance(x, Tensor):
         return series, known.typed(parts)
@@ -217,22 +221,6 @@ def split_side(x: Any, known: SideInputs, dtype: torch.dtype | None) -> tuple[An
         part = parts[name].detach()
         side[name] = part.to(dtype or x.dtype) if kind is None else part.round().to(kind)
     return series, side
-
-
-def name_of_series(names: list[str], side: Mapping[str, Any], model: str) -> str:
-    """Return which of a model's inputs the series are: the one that is no side input."""
-    unknown, left = [one for one in side if one not in names], [one for one in names if one not in side]
-    if unknown:
-        raise CapabilityError(
-            f"{model} has no input {unknown[0]!r}.{did_you_mean(unknown[0], names)} It takes {', '.join(names)}: name "
-            "all but the series in side=."
-        )
-    if len(left) != 1:
-        raise CapabilityError(
-            f"{model} takes {', '.join(names)}. Name all but the series in side=, "
-            f"such as side={{{names[-1]!r}: …}}, got {', '.join(side) or 'none'}."
-        )
-    return left[0]
 
 
 def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
@@ -287,13 +275,12 @@ def pick(returned: Any, kind: Kind, part: Part | None, name: str) -> Any:
     if callable(part):
         return part(returned)
     whole = isinstance(returned, (Tensor, np.ndarray, np.generic, int, float)) or returned is None
-    if whole and part is None:
-        return returned
     if whole:
+        if part is None:
+            return returned
         raise ModelOutputError(
             f"output={quoted(part)} names a part of what {name} returns, but it returned one "
-            f"{type(returned).__name__}. "
-            "Leave it out."
+            f"{type(returned).__name__}. Leave it out."
         )
     if part is None:
         if isinstance(returned, Mapping) and kind in returned:
@@ -316,11 +303,10 @@ def pick(returned: Any, kind: Kind, part: Part | None, name: str) -> Any:
 
 
 def _parts(returned: Any) -> str:
+    kind = f"a {type(returned).__name__}"
     if isinstance(returned, Mapping):
-        return f"a {type(returned).__name__} of {', '.join(map(str, returned))}"
-    if isinstance(returned, (tuple, list)):
-        return f"a {type(returned).__name__} of {len(returned)} (indices 0 to {len(returned) - 1})"
-    return f"a {type(returned).__name__}"
+        return f"{kind} of {', '.join(map(str, returned))}"
+    return f"{kind} of {len(returned)} (indices 0 to {len(returned) - 1})" if hasattr(returned, "__len__") else kind
 
 
 def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
@@ -448,3 +434,164 @@ def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) 
         f"your model {form.name} failed on an input of shape {shape} (layout {form.layout!r}): {type(error).__name__}: "
         f"{text}.{hint}"
     )
+
+
+class _Wrapped(Model):
+    """A user's model: a module, used as it is at each call and left as it was found, or a black box of arrays.
+
+    Parameters
+    ----------
+    model
+        The user's model itself.
+    interface
+        How it is called, and what it takes and returns.
+    """
+
+    takes_side = True
+
+    def __init__(self, model: Any, interface: Interface) -> None:
+        self.model, self.interface = model, interface
+        self.missing, self.takes_longer = interface.missing, interface.lengths != "padding"
+        if isinstance(interface.call, nn.Module):
+            self.differentiable, self.module = True, interface.call
+
+    def __repr__(self) -> str:
+        kind = "WrappedModule" if self.differentiable else "BlackBox"
+        return f"{kind}{super().__repr__().removeprefix(type(self).__name__)}"
+
+    @property
+    def name(self) -> str:
+        """The model's class or file, or the function's name."""
+        return self.interface.name
+
+    @property
+    def description(self) -> str:
+        """The model's name, and what it was said or assumed to take and to return."""
+        return f"{self.name} ({self.interface.describe(self.side)})"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights of a module are; the CPU if it has none."""
+        first = next(self._tensors(), None)
+        return torch.device("cpu") if first is None else first.device
+
+    @property
+    def dtype(self) -> torch.dtype | None:
+        """The type of a module's weights, in which it receives its input; None if it has none and takes any."""
+        return next((p.dtype for p in self._tensors() if p.is_floating_point()), None)
+
+    def _tensors(self) -> Iterator[Tensor]:
+        return chain(self.module.parameters(), self.module.buffers()) if self.differentiable else iter(())
+
+    def digest(self) -> str | None:
+        """Return a digest of the model's file and of how it is used, or None where there is no file."""
+        form, rule = self.interface, [self.missing] if self.takes_gaps else []
+        if self.interface.digest is None or callable(form.part) or callable(self.missing):
+            return None
+        return digest_of_json([self.interface.digest, form.kind, form.part, form.layout, *rule])
+
+    def _check_side(self, side: SideInputs) -> None:
+        """Raise unless the model has an argument for each of its side inputs, as far as its signature is known."""
+        form, parameters = self.interface, parameters_of(self.interface.call)
+        if not parameters or Parameter.VAR_KEYWORD in {parameter.kind for parameter in parameters.values()}:
+            return
+        further = [one for one in list(parameters)[1:] if one != form.lengths_name]
+        takes = f"beside the series it takes {', '.join(further)}" if further else "it takes the series alone"
+        for one in (name for name in side.names if name not in further):
+            raise CapabilityError(
+                f"{form.name} has no argument {one!r} for a side input.{did_you_mean(one, further)} Side inputs are "
+                f"passed by name, and {takes}. Rename it in side=, or wrap a function of the series and {one}."
+            )
+
+    def _ask(self, x: Any, lengths: Any, call: Callable[[Any, Any, Any], Any] | None = None) -> Any:
+        """Call the model, or another function, with checked series as it wants them; arrays and tensors alike."""
+        function, form = call or self._call, self.interface
+        x, side = split_side(x, self.side, self.dtype)
+        x = filled(x, self.missing, lengths) if self.takes_gaps else x
+        x = x.to(self.dtype or x.dtype) if isinstance(x, Tensor) else x
+        if lengths is not None:
+            x = blank_padding(x, lengths) if isinstance(x, Tensor) else Series(x, lengths).blank().values
+        x = form.arranged(x)
+        if form.batch is None:
+            return function(x, lengths, side)
+
+        def call_some(rows: IntArray) -> Any:
+            beside = {name: values[rows] for name, values in side.items()}
+            return function(x[rows], lengths_of(lengths, rows), beside)
+
+        return call_in_batches(call_some, len(x), form.batch)
+
+    def _ask_module(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        if not self.differentiable:
+            raise self._no_gradients()
+        with frozen(self.module):
+            raw: Tensor = self._ask(x, lengths)
+        return raw
+
+    def _call(self, x: Any, lengths: Any, side: Side) -> Any:
+        form = self.interface
+        try:
+            raw = pick(form.ask(form.call, x, lengths, side), form.kind, form.part, self.name)
+            if not isinstance(x, Tensor):
+                raw = raw.detach().cpu().numpy() if isinstance(raw, Tensor) else np.asarray(raw)
+        except SparcetsError:
+            raise
+        except (Exception, SystemExit) as error:  # the user's code may raise anything
+            raise model_failed(form, tuple(x.shape), error) from error
+        if not isinstance(raw, (Tensor, np.ndarray)):
+            raise ModelOutputError(
+                f"{self.name} returned {type(raw).__name__}; wrap a module that returns a tensor (batch, outputs), "
+                "or say where it is: output=('logits', function of what it returns)."
+            )
+        return as_rows(raw, len(x), form.kind, self.name)
+
+
+class WrappedClassifier(_Wrapped, Classifier):
+    """A user's model of classes."""
+
+    def __init__(self, model: Any, interface: Interface) -> None:
+        super().__init__(model, interface)
+        self._class_names, self.named = interface.class_names, interface.named
+        self.may_be_logits = not interface.kind_is_certain
+
+    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
+        return log_probabilities(self._ask_module(x, lengths), self.interface.kind, self.name)
+
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        if self.differentiable:
+            return super()._outputs(X, lengths)
+        raw, kind = self._ask(X, lengths), self.interface.kind
+        if kind == "probabilities":
+            return raw  # bit for bit
+        with torch.no_grad():
+            return log_probabilities(torch.from_numpy(raw.astype(np.float64)), kind, self.name).exp().numpy()
+
+    def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
+        """Return what the estimator's ``predict`` says, (batch,); None if it has none beside ``predict_proba``."""
+        predict = getattr(self.model, "predict", None)
+        if not callable(predict) or not callable(getattr(self.model, "predict_proba", None)):
+            return None
+
+        def call(x: Any, lengths: Any, side: Side) -> Any:
+            return np.asarray(self.interface.ask(predict, x, lengths, side))
+
+        try:
+            index = {label: k for k, label in enumerate(np.asarray(self.model.classes_).tolist())}
+            parts = [self._ask(part.values, part.lengths, call) for part in Series(X, lengths).batches(PREDICT_BATCH)]
+            said = np.array([index[label] for part in parts for label in part.tolist()], dtype=np.int64)
+        except (Exception, SystemExit):  # the probabilities count: a predict that fails is none
+            return None
+        return said if len(said) == len(X) else None
+
+
+class WrappedRegressor(_Wrapped, Regressor):
+    """A user's model of numbers (batch,) or (batch, outputs)."""
+
+    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
+        raw = self._ask_module(x, lengths)
+        return raw.to(torch.promote_types(raw.dtype, torch.float32))
+
+    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
+        return super()._outputs(X, lengths) if self.differentiable else self._ask(X, lengths)

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.core.errors import CapabilityError
+from sparcets.core.side_inputs import name_of_series
 from sparcets.models.base import PREDICT_BATCH
 from sparcets.models.estimator import package
-from sparcets.models.interface import Batch, Interface, name_of_series
+from sparcets.models.interface import Batch, Interface
 
 if TYPE_CHECKING:  # torch loads it on use, and it takes long
     from torch.export import ExportedProgram

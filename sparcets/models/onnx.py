@@ -13,9 +13,10 @@ import numpy as np
 from sparcets.core.errors import CapabilityError, FileFormatError
 from sparcets.core.registry import require_extra
 from sparcets.core.series import FloatArray
+from sparcets.core.side_inputs import name_of_series
 from sparcets.io.files import digest_of_files
 from sparcets.io.folders import inside
-from sparcets.models.interface import Interface, name_of_series
+from sparcets.models.interface import Interface
 
 SUFFIX = ".onnx"
 _MEMORY = "_ORT_MEM_ADDR_"  # in a location, by which onnxruntime means an address in the memory of the process

@@ -1,4 +1,4 @@
-"""wrap: a user's model as a Classifier or a Regressor; the model itself is left unchanged.
+"""wrap: how a user's model is called, as the arguments say and as it shows itself; the model is left unchanged.
 
 What is particular to a kind of model, from Keras to ONNX, is in a module beside this one.
 """
@@ -6,24 +6,19 @@ What is particular to a kind of model, from Keras to ONNX, is in a module beside
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from inspect import Parameter
-from itertools import chain
 from typing import Any, Literal, get_args, overload
 
 import numpy as np
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from sparcets.core.errors import CapabilityError, ConfigError, ModelOutputError, SparcetsError, quoted
+from sparcets.core.errors import CapabilityError, ConfigError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import FloatArray, IntArray, Series, is_integer
-from sparcets.core.side_inputs import Side, SideInputs
+from sparcets.core.series import is_integer
 from sparcets.core.validation import check_names
-from sparcets.io.files import digest_of_json
 from sparcets.models import estimator, module, onnx
-from sparcets.models.base import PREDICT_BATCH, Classifier, Missing, Model, Regressor, frozen
+from sparcets.models.base import Classifier, Missing, Regressor
 from sparcets.models.interface import (
     EXAMPLE,
     KINDS,
@@ -34,173 +29,15 @@ from sparcets.models.interface import (
     Layout,
     Lengths,
     Part,
-    as_rows,
-    call_in_batches,
-    filled,
-    log_probabilities,
-    model_failed,
+    WrappedClassifier,
+    WrappedRegressor,
     parameters_of,
-    pick,
-    split_side,
 )
-from sparcets.training.networks import blank_padding, lengths_of
 
 Task = Literal["classification", "regression"]
 RULES = ("refuse", "keep", "forward", "mean")  # for missing values
 LENGTHS_NAMES = ("lengths", "length", "lens", "seq_lengths", "seq_lens", "x_lengths", "input_lengths")
 MOST_CLASSES = 1_000_000
-
-
-class _Wrapped(Model):
-    """A user's model: a module, used as it is at each call and left as it was found, or a black box of arrays.
-
-    Parameters
-    ----------
-    model
-        The user's model itself.
-    interface
-        How it is called, and what it takes and returns.
-    """
-
-    takes_side = True
-
-    def __init__(self, model: Any, interface: Interface) -> None:
-        self.model, self.interface = model, interface
-        self.missing, self.takes_longer = interface.missing, interface.lengths != "padding"
-        if isinstance(interface.call, nn.Module):
-            self.differentiable, self.module = True, interface.call
-
-    def __repr__(self) -> str:
-        kind = "WrappedModule" if self.differentiable else "BlackBox"
-        return f"{kind}{super().__repr__().removeprefix(type(self).__name__)}"
-
-    @property
-    def name(self) -> str:
-        """The model's class or file, or the function's name."""
-        return self.interface.name
-
-    @property
-    def description(self) -> str:
-        """The model's name, and what it was said or assumed to take and to return."""
-        return f"{self.name} ({self.interface.describe(self.side)})"
-
-    @property
-    def device(self) -> torch.device:
-        """Where the weights of a module are; the CPU if it has none."""
-        first = next(self._tensors(), None)
-        return torch.device("cpu") if first is None else first.device
-
-    @property
-    def dtype(self) -> torch.dtype | None:
-        """The type of a module's weights, in which it receives its input; None if it has none and takes any."""
-        return next((p.dtype for p in self._tensors() if p.is_floating_point()), None)
-
-    def _tensors(self) -> Iterator[Tensor]:
-        return chain(self.module.parameters(), self.module.buffers()) if self.differentiable else iter(())
-
-    def digest(self) -> str | None:
-        """Return a digest of the model's file and of how it is used, or None where there is no file."""
-        form, rule = self.interface, [self.missing] if self.takes_gaps else []
-        if self.interface.digest is None or callable(form.part) or callable(self.missing):
-            return None
-        return digest_of_json([self.interface.digest, form.kind, form.part, form.layout, *rule])
-
-    def _check_side(self, side: SideInputs) -> None:
-        check_side_arguments(self.interface, side)
-
-    def _ask(self, x: Any, lengths: Any, call: Callable[[Any, Any, Any], Any] | None = None) -> Any:
-        """Call the model, or another function, with checked series as it wants them; arrays and tensors alike."""
-        function, form = call or self._call, self.interface
-        x, side = (x, {}) if self.side is None else split_side(x, self.side, self.dtype)
-        x = filled(x, self.missing, lengths) if self.takes_gaps else x
-        if isinstance(x, Tensor):
-            x = blank_padding(x.to(self.dtype or x.dtype), lengths)
-        else:
-            x = Series(x, lengths).blank().values
-        x = form.arranged(x)
-        if form.batch is None:
-            return function(x, lengths, side)
-
-        def call_some(rows: IntArray) -> Any:
-            beside = {name: values[rows] for name, values in side.items()}
-            return function(x[rows], lengths_of(lengths, rows), beside)
-
-        return call_in_batches(call_some, len(x), form.batch)
-
-    def _ask_module(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        if not self.differentiable:
-            raise self._no_gradients()
-        with frozen(self.module):
-            raw: Tensor = self._ask(x, lengths)
-        return raw
-
-    def _call(self, x: Any, lengths: Any, side: Side) -> Any:
-        form = self.interface
-        try:
-            raw = pick(form.ask(form.call, x, lengths, side), form.kind, form.part, self.name)
-            if not isinstance(x, Tensor):
-                raw = raw.detach().cpu().numpy() if isinstance(raw, Tensor) else np.asarray(raw)
-        except SparcetsError:
-            raise
-        except (Exception, SystemExit) as error:  # the user's code may raise anything
-            raise model_failed(form, tuple(x.shape), error) from error
-        if not isinstance(raw, (Tensor, np.ndarray)):
-            raise ModelOutputError(
-                f"{self.name} returned {type(raw).__name__}; wrap a module that returns a tensor (batch, outputs), "
-                "or say where it is: output=('logits', function of what it returns)."
-            )
-        return as_rows(raw, len(x), form.kind, self.name)
-
-
-class WrappedClassifier(_Wrapped, Classifier):
-    """A user's model of classes."""
-
-    def __init__(self, model: Any, interface: Interface) -> None:
-        super().__init__(model, interface)
-        self._class_names, self.named = interface.class_names, interface.named
-        self.may_be_logits = not interface.kind_is_certain
-
-    def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``."""
-        return log_probabilities(self._ask_module(x, lengths), self.interface.kind, self.name)
-
-    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        if self.differentiable:
-            return super()._outputs(X, lengths)
-        raw, kind = self._ask(X, lengths), self.interface.kind
-        if kind == "probabilities":
-            return raw  # bit for bit
-        with torch.no_grad():
-            return log_probabilities(torch.from_numpy(raw.astype(np.float64)), kind, self.name).exp().numpy()
-
-    def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
-        """Return what the estimator's ``predict`` says, (batch,); None if it has none beside ``predict_proba``."""
-        predict, names = getattr(self.model, "predict", None), own_names(self.model)
-        if not callable(predict) or names is None or not callable(getattr(self.model, "predict_proba", None)):
-            return None
-        index = {label: k for k, label in enumerate(np.asarray(self.model.classes_).tolist())}
-
-        def call(x: Any, lengths: Any, side: Side) -> Any:
-            return np.asarray(self.interface.ask(predict, x, lengths, side))
-
-        try:
-            parts = [self._ask(part.values, part.lengths, call) for part in Series(X, lengths).batches(PREDICT_BATCH)]
-            said = np.array([index[label] for part in parts for label in part.tolist()], dtype=np.int64)
-        except (Exception, SystemExit):  # the probabilities count: a predict that fails is none
-            return None
-        return said if len(said) == len(X) else None
-
-
-class WrappedRegressor(_Wrapped, Regressor):
-    """A user's model of numbers (batch,) or (batch, outputs)."""
-
-    def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``."""
-        raw = self._ask_module(x, lengths)
-        return raw.to(torch.promote_types(raw.dtype, torch.float32))
-
-    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        return super()._outputs(X, lengths) if self.differentiable else self._ask(X, lengths)
 
 
 @overload
@@ -356,8 +193,7 @@ def check_batch(batch: Any) -> Batch | None:
     if batch is None:
         return None
     sizes = tuple(batch) if isinstance(batch, (tuple, list)) else ()
-    whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in sizes)
-    if len(sizes) != 2 or not whole or not 1 <= sizes[0] <= sizes[1]:
+    if len(sizes) != 2 or not all(is_integer(n) for n in sizes) or not 1 <= sizes[0] <= sizes[1]:
         raise ConfigError(
             f"batch must be the smallest and the largest number of series that the model accepts, such as (2, 64), "
             f"got {quoted(batch)}."
@@ -391,22 +227,6 @@ def find_lengths_form(model: Any, form: Interface, given: Any) -> Interface:
         assumed = "padding"
     kind: Lengths = given or ("argument" if name else assumed)
     return replace(form, lengths=kind, lengths_name=name if kind == "argument" else None)
-
-
-def check_side_arguments(form: Interface, known: SideInputs) -> None:
-    """Raise unless a model has an argument for each of its side inputs, as far as its signature is known."""
-    parameters = parameters_of(form.call)
-    kinds = {parameter.kind for parameter in parameters.values()}
-    if not parameters or Parameter.VAR_KEYWORD in kinds:
-        return
-    further = [one for one in list(parameters)[1:] if one != form.lengths_name]
-    for one in known.names:
-        if one not in further:
-            takes = f"beside the series it takes {', '.join(further)}" if further else "it takes the series alone"
-            raise CapabilityError(
-                f"{form.name} has no argument {one!r} for a side input.{did_you_mean(one, further)} Side inputs are "
-                f"passed by name, and {takes}. Rename it in side=, or wrap a function of the series and {one}."
-            )
 
 
 def check_missing(missing: Any) -> Missing:

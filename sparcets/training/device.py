@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from sparcets.core.errors import CapabilityError
 from sparcets.core.seeding import RANDOM_STATE_LOCK
+from sparcets.core.series import IntArray
 
 log = logging.getLogger(__name__)
 DEVICES = "'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"
@@ -61,6 +63,11 @@ def with_double_precision(name: str, owner: str) -> str:
         return name
     log.warning("%s needs double precision, which GPUs of Apple do not have; it runs on the CPU.", owner)
     return "cpu"
+
+
+def lengths_on(device: torch.device, lengths: IntArray | Tensor | None) -> Tensor | None:
+    """Return lengths as a tensor on a device, or None if nothing is padded."""
+    return None if lengths is None else torch.as_tensor(lengths, device=device)
 
 
 @contextmanager

@@ -8,8 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.series import IntArray
-
 
 def inside(lengths: Tensor | None, x: Tensor) -> Tensor | None:
     """Return which steps belong to each series, (batch, time, 1), or None where nothing is padded."""
@@ -61,11 +59,6 @@ def last_step(h: Tensor, lengths: Tensor | None) -> Tensor:
 def true_steps(x: Tensor, lengths: Tensor | None) -> Tensor | int:
     """Return the number of steps of each series (batch,), or that of all if nothing is padded."""
     return x.shape[1] if lengths is None else lengths
-
-
-def lengths_on(device: torch.device, lengths: IntArray | Tensor | None) -> Tensor | None:
-    """Return lengths as a tensor on a device, or None if nothing is padded."""
-    return None if lengths is None else torch.as_tensor(lengths, device=device)
 
 
 def lengths_of(lengths: Any, rows: Any) -> Any:

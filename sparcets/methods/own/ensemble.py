@@ -30,8 +30,8 @@ from sparcets.methods.request import FitJob, pause
 from sparcets.models.base import Classifier, Model
 from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.models.views import at_length
-from sparcets.training.device import one_thread_each, resolve_device, threads_for, with_double_precision
-from sparcets.training.networks import fill_gaps, lengths_on
+from sparcets.training.device import lengths_on, one_thread_each, resolve_device, threads_for, with_double_precision
+from sparcets.training.networks import fill_gaps
 
 log = logging.getLogger(__name__)
 Member = Callable[..., Tensor]  # (series, their lengths if they are padded) -> log-probabilities
