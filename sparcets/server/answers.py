@@ -13,7 +13,7 @@ import numpy as np
 from pydantic_core import to_json
 
 from sparcets.core import target as targets
-from sparcets.core.constraints import Constraints, open_ends
+from sparcets.core.constraints import Constraints
 from sparcets.core.errors import SparcetsError, TargetError
 from sparcets.core.evidence import find_segments
 from sparcets.core.info import SeriesInfo
@@ -42,7 +42,7 @@ def arguments_of(question: str, info: SeriesInfo) -> dict[str, Any]:
             f'the model predicts {info.outcome.summary()}: say where they have to lie, such as {{"at_least": 30}}.'
         )
     constraints = given.pop("constraints", None)
-    return {**given, "target": target, "constraints": None if constraints is None else constraints_of(constraints)}
+    return {**given, "target": target, "constraints": None if constraints is None else Constraints(**constraints)}
 
 
 def target_of(given: Any) -> Any:
@@ -60,16 +60,6 @@ def target_of(given: Any) -> Any:
         return targets.Between(*given["between"], **output)
     kinds: dict[str, Any] = {"at_least": targets.AtLeast, "at_most": targets.AtMost, "change": targets.Change}
     return next(kinds[name](given[name], **output) for name in kinds if name in given)
-
-
-def constraints_of(given: dict[str, Any]) -> Constraints:
-    """Return the constraints of a request.
-
-    >>> constraints_of({"ranges": {"pulse": [40, None]}}).ranges
-    {'pulse': (40.0, inf)}
-    """
-    ranges = {feature: open_ends(*ends) for feature, ends in given.get("ranges", {}).items()}
-    return Constraints(**{**given, "ranges": ranges})
 
 
 log = logging.getLogger(__name__)
@@ -158,6 +148,8 @@ def _answer(explainer: BaseExplainer[Any], question: str, queries: Sequence[Quer
 
 def _answers(e: Explanation, queries: Sequence[Query], n: int) -> list[dict[str, Any]]:
     """Return each answer as plain values; what all of them need is computed once."""
+    from sparcets.show.edit_text import as_dict
+
     segments, names = find_segments(e.changed), e.feature_names
     changed: list[list[dict[str, Any]]] = [[] for _ in range(len(e))]
     rows = zip(
@@ -184,6 +176,7 @@ def _answers(e: Explanation, queries: Sequence[Query], n: int) -> list[dict[str,
                 **{name: values[i] for name, values in columns.items()},
                 "support": dict(zip(e.families, support[i], strict=True)),
                 "changed": changed[i],
+                "edits": [as_dict(edit) for edit in e.edits(i)],
                 "counterfactual": e.counterfactual[i, :steps].tolist() if query.counterfactual else None,
                 "text": e.text(i) if query.text else None,
             }

@@ -6,14 +6,23 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from sparcets.web.errors import Direction, Name, Outcome, Pair, RequestModel, Step, Value, Whole
+from sparcets.web.schema import ConstraintsModel, EditModel, Name, Outcome, Pair, RequestModel, Value, Whole
 
-Window = Pair[Step | None]
 T = TypeVar("T")
 Listed: TypeAlias = Annotated[
     list[T], Field(fail_fast=True)
 ]  # of numbers: the first that is none is told, not each of many
 EXAMPLE: dict[str, Any] = {"series": [[[0.1, 0.2], [0.3, 0.1], [0.2, 0.4]]], "target": "brisk", "sparsity": 0.2}
+EDIT: dict[str, Any] = {
+    "features": ["left"],
+    "start": 1,
+    "end": 2,
+    "kind": "follow",
+    "amount": 0.5,
+    "row": 7,
+    "needed_by": ["model"],
+    "text": "left at step 1: half way to recording 7",
+}
 ANSWER: dict[str, Any] = {
     "series": 0,
     "id": None,
@@ -28,6 +37,7 @@ ANSWER: dict[str, Any] = {
     "support": {"convolutions": 1.0, "quantiles": 0.75},
     "share_changed": 1 / 6,
     "changed": [{"feature": "left", "start": 1, "end": 2, "values": None}],
+    "edits": [EDIT],
     "counterfactual": [[0.1, 0.2], [1.4, 0.1], [0.2, 0.4]],
     "text": "Believed: models of every kind agree. …",
 }
@@ -56,21 +66,6 @@ class NumberTarget(RequestModel):
         return self
 
 
-class ConstraintsModel(RequestModel):
-    """What may change, with the fields of ``sp.Constraints``; features by name, None is an open end."""
-
-    immutable: Annotated[list[Name], Field(max_length=2000)] = []
-    frozen: Annotated[list[Window], Field(max_length=200)] | dict[Name, list[Window]] = []
-    ranges: Annotated[dict[Name, Pair[float | None]], Field(max_length=2000)] = {}
-    max_step: Annotated[dict[Name, float], Field(max_length=2000)] = {}
-    direction: dict[Name, Direction] = {}
-    groups: dict[Name, list[Name]] = {}
-    max_features: Annotated[Whole, Field(ge=1)] | None = None
-    integer: list[Name] = []
-    monotone: dict[Name, Direction] = {}
-    fixed_sum: list[list[Name]] = []
-
-
 class Question(RequestModel):
     """What is asked about every series of a request; series with the same question are explained together."""
 
@@ -83,6 +78,9 @@ class Question(RequestModel):
     )
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         default=None, description="Least probability of the target that counts as reached."
+    )
+    edits: Annotated[Whole, Field(ge=1)] | None = Field(
+        default=None, description="Largest number of edits of an answer; for the method sparcets."
     )
     n: Annotated[Whole, Field(ge=1)] = Field(default=1, description="Answers per series.")
 
@@ -133,6 +131,7 @@ class Answer(BaseModel):
     )
     share_changed: float
     changed: list[Changed]
+    edits: list[EditModel] = Field(description="What the answer consists of, what the model needs first.")
     counterfactual: list[list[float | None]] | None
     text: str | None
 

@@ -277,23 +277,21 @@ def to_constraints(
 
     Examples
     --------
-    >>> to_constraints(ConstraintsRequest(ranges={"pulse": (40, None)}), ["pulse"]).ranges
-    {'pulse': (40.0, inf)}
     >>> rules = ConstraintsRequest(frozen=[(0, 2)], frozen_features={"b": [(4, 5)]})
     >>> to_constraints(rules, ["a", "b"]).frozen
     {'a': [(0, 2)], 'b': [(0, 2), (4, 5)]}
     """
-    from sparcets.core.constraints import Constraints, open_ends
+    from sparcets.core.constraints import Constraints
 
-    ranges = {f: open_ends(*ends) for f, ends in rules.ranges.items()}
-    frozen: Any = rules.frozen
-    if rules.frozen_features or drawn:
-        frozen = {name: list(rules.frozen) for name in feature_names} if rules.frozen else {}
-        for windows in (rules.frozen_features, drawn or {}):
-            for name, more in windows.items():
-                frozen[name] = [*frozen.get(name, []), *more]
     given = rules.model_dump(exclude={"frozen_features"})
-    return Constraints(**{**given, "ranges": ranges, "frozen": frozen})
+    single = [windows for windows in (rules.frozen_features, drawn or {}) if windows]
+    if single:
+        of_all = not isinstance(rules.frozen, dict)
+        frozen: Any = dict.fromkeys(feature_names, rules.frozen) if of_all and rules.frozen else dict(rules.frozen)
+        for name, more in (pair for windows in single for pair in windows.items()):
+            frozen[name] = [*frozen.get(name, []), *more]
+        given["frozen"] = frozen
+    return Constraints(**given)
 
 
 def check_size(request: ExplainRequest, rows: int, limits: Limits) -> None:

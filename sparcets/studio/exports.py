@@ -112,7 +112,6 @@ def python_code(
     limits = _constraints(request.constraints, dataset.feature_names)
     lines = [
         f"# Run this in the studio's workspace, {workspace.folder.name}.",
-        *(["from math import inf", ""] if "inf" in limits else []),
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
@@ -233,9 +232,8 @@ def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn:
 
     >>> rules = ConstraintsRequest(immutable=["a"], frozen=[(0, 5)], ranges={"b": (None, 2.0)})
     >>> print(_constraints(rules, ["a", "b"]))
-    sp.Constraints(immutable=['a'], frozen=[(0, 5)], ranges={'b': (-inf, 2.0)})
+    sp.Constraints(immutable=['a'], frozen=[(0, 5)], ranges={'b': (None, 2.0)})
     """
     given = to_constraints(rules, feature_names, drawn)
-    names = ("immutable", "frozen", "ranges", "max_step", "direction", "groups")
-    written = ", ".join(f"{name}={value!r}" for name in names if (value := getattr(given, name)))
+    written = ", ".join(f"{name}={value!r}" for name, value in vars(given).items() if value)
     return f"sp.Constraints({written})" if written else ""

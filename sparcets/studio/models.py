@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from sparcets.web.errors import Direction, ErrorBody, Name, Outcome, Pair, RequestModel, Step, Value, Whole
+from sparcets.web.errors import ErrorBody
 from sparcets.web.requests import MIB, WebLimits
+from sparcets.web.schema import ConstraintsModel, EditModel, Name, Outcome, RequestModel, Step, Value, Whole, Windows
 
 UPLOADS = re.compile(r"/api/v1/datasets/(upload|[^/]+/recordings)")
 
@@ -45,7 +46,6 @@ Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$", examples=["catc
 Preset = Literal["default", "tiny"]
 JobKind = Literal["classifier", "explainer"]
 Part = Literal["test", "train", "new"]  # new: added later, without a part in any training
-Windows = Annotated[list[Pair[Step]], Field(max_length=200)]
 
 
 class LogIn(RequestModel):
@@ -245,16 +245,10 @@ class QueryPage(BaseModel):
     items: list[QuerySummary]
 
 
-class ConstraintsRequest(RequestModel):
-    """Constraints on a counterfactual, with the fields of ``sp.Constraints``; features by name."""
+class ConstraintsRequest(ConstraintsModel):
+    """Constraints on a counterfactual; ``frozen_features`` are windows of single features, beside those of all."""
 
-    immutable: Annotated[list[Name], Field(max_length=2000)] = []
-    frozen: Windows = []  # for all features
-    frozen_features: Annotated[dict[Name, Windows], Field(max_length=2000)] = {}  # for single ones
-    ranges: Annotated[dict[Name, Pair[float | None]], Field(max_length=2000)] = {}
-    max_step: Annotated[dict[Name, float], Field(max_length=2000)] = {}
-    direction: Annotated[dict[Name, Direction], Field(max_length=2000)] = {}
-    groups: Annotated[dict[Name, list[Name]], Field(max_length=2000)] = {}
+    frozen_features: Annotated[dict[Name, Windows], Field(max_length=2000)] = {}
 
 
 class Stroke(RequestModel):
@@ -311,19 +305,6 @@ class Change(BaseModel):
     units: str
 
 
-class EditResult(BaseModel):
-    """An edit of an answer; ``row`` is the training series that it follows, ``needed_by`` who needs it."""
-
-    features: list[str]
-    start: int
-    end: int
-    kind: str
-    amount: float
-    row: int | None
-    needed_by: list[str]
-    text: str
-
-
 class VerdictResult(VerdictEntry):
     """How far an answer can be trusted: what is said about it, and what speaks against it."""
 
@@ -362,7 +343,7 @@ class CounterfactualResult(BaseModel):
     probability_after: list[float]
     share_changed: float
     changes: list[Change]
-    edits: list[EditResult]
+    edits: list[EditModel]
     counterfactual: list[list[float | None]]
 
 

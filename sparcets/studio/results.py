@@ -12,6 +12,7 @@ from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.studio import models
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError
+from sparcets.web.schema import EditModel
 
 if TYPE_CHECKING:
     from sparcets.core.explanation import Explanation
@@ -84,6 +85,7 @@ def to_response(explanation: Explanation, rows: Sequence[int]) -> models.Explain
 
 
 def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.CounterfactualResult:
+    from sparcets.show.edit_text import as_dict
     from sparcets.show.text import build_narrative
 
     status: Any = str(e.status[i])
@@ -104,7 +106,7 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
         probability_after=e.proba_after[i].tolist(),
         share_changed=float(e.share_changed[i]),
         changes=_changes(e, i),
-        edits=[models.EditResult.model_validate(edit, from_attributes=True) for edit in e.edits(i)],
+        edits=[EditModel(**as_dict(edit)) for edit in e.edits(i)],
         counterfactual=_plain(e.counterfactual[i]),
     )
 

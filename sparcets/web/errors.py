@@ -6,15 +6,14 @@ import logging
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import BaseModel
 
 from sparcets.core.errors import SparcetsError, TooLargeError
-from sparcets.core.series import LARGEST
 
 log = logging.getLogger(__name__)
 OTHER_FORM = ("missing", "extra_forbidden")  # types of problems of a form that was not meant
@@ -124,31 +123,6 @@ def add_error_handlers(app: FastAPI, *, owner: str) -> None:
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         message = f"unexpected error in the {owner}; see its log. Finished work is kept."
         return JSONResponse(error_body("internal", message), 500)
-
-
-T = TypeVar("T")
-
-
-def _whole(value: Any) -> Any:
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole: TypeAlias = Annotated[int, BeforeValidator(_whole)]  # to JSON, 2.0 is one
-Pair: TypeAlias = Annotated[tuple[T, T], Strict(False)]  # JSON has lists only
-Name: TypeAlias = Annotated[str, Field(max_length=200)]
-Step: TypeAlias = Annotated[Whole, Field(ge=0, le=1_000_000)]
-Direction: TypeAlias = Literal["up", "down"]
-Outcome: TypeAlias = Literal["unchanged", "generated", "refined", "neighbour", "not_found"]
-Value: TypeAlias = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]  # of a series
-
-
-class RequestModel(BaseModel):
-    """Base of all requests: unknown keys are rejected, not ignored, and a text or a truth value is no number.
-
-    A whole number is one where any number is expected; NaN and infinity are none. Whole numbers are of type ``Whole``.
-    """
-
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class ErrorDetail(BaseModel):

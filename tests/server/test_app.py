@@ -11,7 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import sparcets as sp
 from sparcets.server.answers import Failure, Query, answer_batch
+from sparcets.show.edit_text import as_dict
 from sparcets.testing.data import make_series
+from sparcets.testing.mocks import mean_proba
 from tests.http_api import error
 
 from .conftest import NAMES, Fit
@@ -40,6 +42,7 @@ def test_answers_are_those_of_explain(client: TestClient, fit: Fit) -> None:
         assert answer["probability"] == pytest.approx(e.probability[i], abs=1e-6)
         assert answer["share_changed"] == pytest.approx(e.share_changed[i])
         assert answer["support"] == {} and answer["text"] == e.text(i)
+        assert answer["edits"] == [as_dict(edit) for edit in e.edits(i)]
 
 
 def test_the_short_form_has_all_that_changes(client: TestClient, fit: Fit) -> None:
@@ -53,6 +56,17 @@ def test_the_short_form_has_all_that_changes(client: TestClient, fit: Fit) -> No
         assert answer["counterfactual"] is None and answer["text"] is None
         same = [{**part, "values": None} for part in answer["changed"]]
         assert long["changed"] == same
+
+
+def test_answers_have_so_many_edits_at_most(start: Start, fit: Fit) -> None:
+    X, y = make_series(60, n_steps=10)
+    quick = sp.ExplainerConfig.tiny().override("families=('quantiles',)")
+    explainer = sp.Explainer(sp.wrap(mean_proba), quick).fit(X, y)
+    client, query = start(explainer), X[y == 0][:1]
+    most, least = (explain(client, query, target="1", edits=k, text=False)[0]["edits"] for k in (9, 1))
+    assert len(most) > len(least) == 1
+    e = explainer.explain(query, "1", edits=1, progress=False)
+    assert least == [as_dict(edit) for edit in e.edits(0)] and least[0]["kind"] != "free" and least[0]["text"]
 
 
 def test_constraints_hold(client: TestClient, fit: Fit) -> None:
@@ -78,6 +92,7 @@ def test_several_lengths_of_one_request_do_not_disturb_each_other(client: TestCl
         ({"series": [[[1.0, 2.0], [1.0]]]}, 422, "must be a list of steps"),
         ({"series": [[[1.0, 2.0]]]}, 422, "fitted on 4 features"),
         ({"n": 99}, 422, "at most 5 answers"),
+        ({"edits": 2}, 422, "Nearest gives values, not edits"),
         ({"ids": ["a", "b"]}, 422, "2 entries for 1 series"),
         ({"constraints": {"immutable": ["lefd"]}}, 422, "Did you mean 'left'?"),
         ({"side": {"age": [3]}}, 422, "side"),
