@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.errors import ShapeError
 from sparcets.core.series import FloatArray
 
 PERPLEXITY = 4.4  # the paper's
@@ -28,7 +27,7 @@ class Points(NamedTuple):
 
 
 def embed(
-    queries: Any, targets: Any, counterfactuals: Mapping[str, Any], seed: int = 0, *, at_most: int = 200
+    queries: FloatArray, targets: FloatArray, counterfactuals: Mapping[str, FloatArray], *, at_most: int
 ) -> dict[str, Points]:
     """Embed queries, real series of the target class and counterfactuals in the plane, one map per method.
 
@@ -40,9 +39,7 @@ def embed(
     queries, targets
         Real series (batch, time, features).
     counterfactuals
-        Series (batch, time, features) by method; without any, the map is that of the originals alone.
-    seed
-        Seed of the map and of the subsampling.
+        Series (batch, time, features) by method; with none of them, a map is that of the originals alone.
     at_most
         Maximum number of series of each kind in a map. Arrays of the same length are subsampled alike, so the queries
         and the counterfactuals drawn belong together.
@@ -55,25 +52,18 @@ def embed(
     Examples
     --------
     >>> x = np.random.default_rng(0).normal(size=(8, 5, 2))
-    >>> maps = embed(x, x + 9, {"SPARCE": x + 8})
+    >>> maps = embed(x, x + 9, {"SPARCE": x + 8}, at_most=200)
     >>> maps["SPARCE"].queries.shape
     (8, 2)
     """
-    real = [_subsample(array, seed, at_most) for array in (queries, targets)]
-    made = {method: _subsample(array, seed, at_most) for method, array in counterfactuals.items()}
-    for name, array in {"queries": real[0], "targets": real[1], **made}.items():
-        if array.ndim != 3 or array.shape[1:] != real[0].shape[1:] or (name not in made and not len(array)):
-            raise ShapeError(
-                f"{name} must be (batch, time, features), queries and targets at least one series of one size, got "
-                f"shape {array.shape} beside queries of {real[0].shape}. For a single series pass x[None]."
-            )
+    real = [_subsample(array, at_most) for array in (queries, targets)]
     values = np.concatenate(real)
     center, scale = values.mean((0, 1)), values.std((0, 1))
     scale = np.where(scale > 0, scale, 1.0)
     maps = {}
-    for method, array in made.items():
-        parts = [(part - center) / scale for part in (*real, array)]
-        positions = _tsne(np.concatenate(parts).reshape(sum(map(len, parts)), -1), seed)
+    for method, array in counterfactuals.items():
+        parts = [(part - center) / scale for part in (*real, _subsample(array, at_most))]
+        positions = _tsne(np.concatenate(parts).reshape(sum(map(len, parts)), -1))
         maps[method] = Points(*np.split(positions, np.cumsum([len(part) for part in parts])[:-1]))
     return maps
 
@@ -110,22 +100,17 @@ def neighbours(points: Points) -> dict[str, float]:
     return {name: float(share) for name, share in zip(Points._fields, found / found.sum(), strict=True)}
 
 
-def _subsample(array: Any, seed: int, at_most: int) -> FloatArray:
+def _subsample(array: Any, at_most: int) -> FloatArray:
     values = np.asarray(array, dtype=float)
-    if values.ndim == 0 or len(values) <= at_most:
+    if len(values) <= at_most:
         return values
-    rows = np.random.default_rng(seed).choice(len(values), at_most, replace=False)
-    return np.asarray(values[np.sort(rows)])
+    return values[np.sort(np.random.default_rng(0).choice(len(values), at_most, replace=False))]
 
 
-def _tsne(flat: FloatArray, seed: int) -> FloatArray:
+def _tsne(flat: FloatArray) -> FloatArray:
     from sklearn.manifold import TSNE
 
-    if len(flat) <= PERPLEXITY:
-        raise ShapeError(
-            f"a map needs at least {int(PERPLEXITY) + 1} series, got {len(flat)}. Pass more queries and targets."
-        )
     # scikit-learn 1.5 renamed n_iter to max_iter.
     iterations = "max_iter" if "max_iter" in inspect.signature(TSNE).parameters else "n_iter"
-    settings = {"n_components": 2, "perplexity": PERPLEXITY, "random_state": seed, iterations: ITERATIONS}
+    settings = {"n_components": 2, "perplexity": PERPLEXITY, "random_state": 0, iterations: ITERATIONS}
     return np.asarray(TSNE(**settings).fit_transform(flat), dtype=float)

@@ -82,7 +82,7 @@ def _neighbourhoods(e: Explanation, data: Dataset) -> dict[str, dict[str, float]
     if len(targets) < 2 or len(first) < 2:
         return {}
     parts = Points(first.query, targets, first.counterfactual)
-    in_map = embed(parts.queries, parts.targets, {"": parts.counterfactuals})[""]
+    in_map = embed(parts.queries, parts.targets, {"": parts.counterfactuals}, at_most=MAPPED)[""]
     in_space = Points(*(e.info.scaler.transform(part).reshape(len(part), -1) for part in parts))
     return {"map": neighbours(in_map), "space": neighbours(in_space)}
 

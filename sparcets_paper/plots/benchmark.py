@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import ShapeError
-from sparcets.core.series import FloatArray
 from sparcets.show import style
 from sparcets_paper.benchmark.embedding import Points
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -25,47 +22,37 @@ METHODS = {
     "ics": style.MethodStyle(style.PURPLE, "D", ":"),
     "nearest": style.MethodStyle(style.SKY, "v", "--"),
 }
-OTHER_COLOURS = (
-    style.VERMILION,
-    style.BLACK,
-    style.SKY,
-    style.PURPLE,
-    style.GREEN,
-    style.ORANGE,
-    style.BLUE,
-    style.BROWN,
-)
-OTHER_MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
-OTHER_LINES = ((0, (6, 1, 1, 1, 1, 1)), "-", "--", "-.", ":")
+# Of other methods, in order of appearance; their markers are none of those above.
+COLOURS = (style.BROWN, style.BLACK, style.SKY, style.PURPLE, style.GREEN, style.ORANGE, style.BLUE, style.VERMILION)
+MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
+KINDS = {
+    "queries": style.MethodStyle(style.VERMILION, "o", ""),
+    "targets": style.MethodStyle(style.GREEN, "^", ""),
+    "counterfactuals": style.MethodStyle(style.BLUE, "x", ""),
+}
+WHISKERS = (1, 99)  # percentiles; a few outliers among thousands of steps would compress the boxes
 
 
 def method_styles(labels: Iterable[str]) -> dict[str, style.MethodStyle]:
-    """Return the style of each method; the package's methods have the same style in every figure.
-
-    Other labels get the remaining colours, in order of appearance.
+    """Return the style of each method, no two the same; the package's methods have theirs in every figure.
 
     >>> styles = method_styles(["other", "SPARCE"])
     >>> styles["other"].colour, styles["SPARCE"]
-    ('#d55e00', MethodStyle(colour='#0072b2', marker='o', line='-'))
+    ('#8c510a', MethodStyle(colour='#0072b2', marker='o', line='-'))
     """
-    names = list(dict.fromkeys(labels))
-    known = {name: METHODS[name.lower()] for name in names if name.lower() in METHODS}
-    taken = {look.colour for look in known.values()}
-    free = [colour for colour in OTHER_COLOURS if colour not in taken]
-    found = dict(known)
-    for i, name in enumerate(name for name in names if name not in known):
-        cycle, k = divmod(i, len(OTHER_MARKERS))
-        colour = free[(k + cycle) % len(free)]  # repeated markers get another colour
-        found[name] = style.MethodStyle(colour, OTHER_MARKERS[k], OTHER_LINES[i % len(OTHER_LINES)])
-    return {name: found[name] for name in names}
-
-
-FONT_SIZE = 9
-OFFSETS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))  # of a label relative to its marker
+    others = (
+        style.MethodStyle(COLOURS[(k + cycle) % len(COLOURS)], marker, (0, (6, 1, 1, 1)))
+        for cycle in range(len(COLOURS))  # repeated markers get another colour
+        for k, marker in enumerate(MARKERS)
+    )
+    free, found = dict(METHODS), {}
+    for name in dict.fromkeys(labels):
+        found[name] = free.pop(name.lower(), None) or next(others)
+    return found
 
 
 def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
-    """Draw the share of changed entries against transfer, one labelled marker per method.
+    """Draw the share of changed entries against transfer, one marker per method.
 
     Parameters
     ----------
@@ -82,89 +69,29 @@ def plot_trade_off(points: Sequence[tuple[str, float, float]]) -> Figure:
     Examples
     --------
     >>> axes = plot_trade_off([("sparcets", 0.2, 0.95), ("GAN", 1.0, 0.4)]).axes[0]
-    >>> [text.get_text() for text in axes.texts]
-    ['ideal', 'sparcets', 'GAN']
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['sparcets', 'GAN', 'ideal']
     """
-    shown = [(label, 100 * changed, 100 * transfer) for label, changed, transfer in points]
-    missing = [label for label, *values in shown if not np.isfinite(values).all()]
-    shown = [point for point in shown if point[0] not in missing]
-    if not shown:
-        raise ShapeError(
-            f"there is no point to draw, got {list(points)}. Pass (label, changed, transfer), each in [0, 1]."
-        )
     styles = method_styles(label for label, _, _ in points)
-    with style.new_figure(7.0, 5.0, layout=None) as figure:
-        axes = figure.add_axes((0.1, 0.15, 0.87, 0.8))  # fixed: labels are placed by the positions of the markers
+    missing = [label for label, *values in points if not np.isfinite(values).all()]
+    with style.new_figure(8.0, 4.6) as figure:
+        axes = figure.add_subplot()
         axes.set(xlim=(-4, 104), ylim=(-4, 106))
         axes.set_xlabel("changed entries (% of those that may change; fewer is sparser)")
         axes.set_ylabel("transfer (% of answers that judges confirm)")
         axes.grid(color="#ececec", lw=0.8)
         axes.set_axisbelow(True)
-        axes.plot(0, 100, marker="*", ms=17, color=style.FIXED, mec=style.BEFORE, mew=0.6, ls="", zorder=1)
-        axes.annotate(
-            "ideal", (0, 100), (0, -11), textcoords="offset points", ha="center", va="top", color=style.BEFORE
-        )
-        for label, x, y in shown:
-            look = styles[label]
-            axes.plot(
-                x,
-                y,
-                look.marker,
-                color=look.colour,
-                ms=8,
-                mec="white",
-                mew=0.6,
-                zorder=3,
-                label=style.escape_mathtext(label),
-            )
-        _label(axes, shown)
+        for label, changed, transfer in points:
+            if label not in missing:
+                colour, marker, _ = styles[label]
+                name = style.escape_mathtext(label)
+                axes.plot(100 * changed, 100 * transfer, marker, color=colour, ms=8, mec="white", mew=0.6, label=name)
+        axes.plot(0, 100, "*", ms=17, color=style.FIXED, mec=style.BEFORE, mew=0.6, label="ideal", zorder=1)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
         if missing:
-            note = f"no value: {', '.join(missing)}"
-            figure.text(0.1, 0.02, style.escape_mathtext(note), fontsize=style.TICKS, color=style.BEFORE)
+            note = style.escape_mathtext(f"no value: {', '.join(missing)}")
+            figure.supxlabel(note, fontsize=style.TICKS, color=style.BEFORE)
     return figure
-
-
-def _label(axes: Axes, shown: Sequence[tuple[str, float, float]]) -> None:
-    """Write each label beside its marker, at the position with the least overlap."""
-    points = 72 / style.DPI  # per pixel
-    markers = axes.transData.transform([(x, y) for _, x, y in shown]) * points  # (methods, 2), in points
-    star = axes.transData.transform((0.0, 100.0)) * points
-    frame = np.concatenate([axes.bbox.min, axes.bbox.max]) * points
-    occupied = [_box(marker, 0, 0, 10, 10) for marker in markers] + [_box(star, 0, 0, 34, 36)]
-    for (label, x, y), marker in zip(shown, markers, strict=True):
-        width, height = 0.62 * FONT_SIZE * len(label), 1.3 * FONT_SIZE  # an estimate is enough to find overlaps
-        options = [(dx, dy, far) for far in (1.0, 2.2) for dx, dy in OFFSETS]
-        boxes = [_box(marker, dx * far, dy * far, width, height) for dx, dy, far in options]
-        costs = [sum(_overlap(box, other) for other in occupied) + _outside(box, frame) for box in boxes]
-        best = int(np.argmin(costs))
-        dx, dy, far = options[best]
-        occupied.append(boxes[best])
-        axes.annotate(
-            style.escape_mathtext(label),
-            (x, y),
-            (8 * dx * far, 8 * dy * far),
-            textcoords="offset points",
-            ha={1: "left", 0: "center", -1: "right"}[dx],
-            va={1: "bottom", 0: "center", -1: "top"}[dy],
-            fontsize=FONT_SIZE,
-        )
-
-
-def _box(marker: FloatArray, dx: float, dy: float, width: float, height: float) -> FloatArray:
-    """Return left, bottom, right, top of a box whose nearest side or corner is 8 points from the marker."""
-    x = marker[0] + 8 * dx + (np.sign(dx) - 1) / 2 * width
-    y = marker[1] + 8 * dy + (np.sign(dy) - 1) / 2 * height
-    return np.array([x, y, x + width, y + height])
-
-
-def _overlap(a: FloatArray, b: FloatArray) -> float:
-    shared = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
-    return float(np.prod(np.maximum(shared, 0)))
-
-
-def _outside(box: FloatArray, frame: FloatArray) -> float:
-    area = float(np.prod(box[2:] - box[:2]))
-    return 10 * (area - _overlap(box, frame))
 
 
 Curve = tuple[Any, Any, Any]  # false positive rates, mean true positive rates, their standard deviations; all (points,)
@@ -191,57 +118,23 @@ def plot_roc(curves: Mapping[str, Mapping[str, Curve]]) -> Figure:
     >>> [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     ['SPARCE: 1.00', 'chance: 0.50']
     """
-    if not curves:
-        raise ShapeError("there is no curve to draw, got an empty mapping. Pass {target: {method: (fpr, mean, std)}}.")
     styles = method_styles(method for by_method in curves.values() for method in by_method)
     with style.new_figure(0.4 + 4.2 * len(curves), 4.3) as figure:
         axes = figure.subplots(1, len(curves), squeeze=False, sharey=True)[0]
         for panel, (target, by_method) in zip(axes, curves.items(), strict=True):
-            for method, curve in by_method.items():
-                _draw_curve(panel, method, *_check(method, curve), look=styles[method])
+            for method, (fpr, mean, std) in by_method.items():
+                colour, _, line = styles[method]
+                low, high = np.clip(mean - std, 0, 1), np.clip(mean + std, 0, 1)
+                area = float(((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)).sum())
+                label = style.escape_mathtext(f"{method}: {area:.2f}")
+                panel.fill_between(fpr, low, high, color=colour, alpha=0.18, lw=0, zorder=2)
+                panel.plot(fpr, mean, color=colour, ls=line, lw=1.6, label=label, zorder=3)
             panel.plot([0, 1], [0, 1], color=style.FIXED, lw=1, ls=(0, (2, 2)), label="chance: 0.50", zorder=1)
             panel.set(aspect="equal", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), xlabel="false positive rate")
             panel.set_title(style.escape_mathtext(f"target {target}"), loc="left")
             panel.legend(loc="lower right", title="area under the curve", alignment="left")
         axes[0].set_ylabel("true positive rate (band: ± 1 std)")
     return figure
-
-
-def _check(method: str, curve: Curve) -> tuple[FloatArray, FloatArray, FloatArray]:
-    fpr, mean, std = (np.asarray(values, dtype=float) for values in curve)
-    if not fpr.shape == mean.shape == std.shape or fpr.ndim != 1:
-        raise ShapeError(
-            f"the curve of {method} must be three arrays (points,) of one length, got shapes {fpr.shape}, "
-            f"{mean.shape}, {std.shape}. Interpolate all repetitions on one grid of false positive rates."
-        )
-    return fpr, mean, std
-
-
-def _draw_curve(
-    axes: Axes, method: str, fpr: FloatArray, mean: FloatArray, std: FloatArray, look: style.MethodStyle
-) -> None:
-    area = float(((mean[1:] + mean[:-1]) / 2 * np.diff(fpr)).sum())
-    axes.fill_between(
-        fpr, np.clip(mean - std, 0, 1), np.clip(mean + std, 0, 1), color=look.colour, alpha=0.18, lw=0, zorder=2
-    )
-    axes.plot(
-        fpr,
-        mean,
-        color=look.colour,
-        ls=look.line,
-        lw=1.6,
-        label=style.escape_mathtext(f"{method}: {area:.2f}"),
-        zorder=3,
-    )
-
-
-COLUMNS = 5
-
-STYLES = {
-    "queries": style.MethodStyle(style.VERMILION, "o", ""),
-    "targets": style.MethodStyle(style.GREEN, "^", ""),
-    "counterfactuals": style.MethodStyle(style.BLUE, "x", ""),
-}
 
 
 def plot_embedding(points: Mapping[str, Points]) -> Figure:
@@ -255,7 +148,7 @@ def plot_embedding(points: Mapping[str, Points]) -> Figure:
     Returns
     -------
     figure
-        One axes per method, five in a row. The axes have no ticks: t-SNE preserves neighbourhoods, not distances.
+        One axes per method. The axes have no ticks: t-SNE preserves neighbourhoods, not distances.
 
     Examples
     --------
@@ -263,33 +156,22 @@ def plot_embedding(points: Mapping[str, Points]) -> Figure:
     >>> [axes.get_title(loc="left") for axes in plot_embedding({"SPARCE": Points(here, here + 1, here + 2)}).axes]
     ['SPARCE']
     """
-    if not points:
-        raise ShapeError("there is no map to draw, got an empty mapping. Pass the result of embed(...).")
-    n_columns = min(COLUMNS, len(points))
-    n_rows = -(-len(points) // n_columns)
-    with style.new_figure(max(4.2, 2.3 * n_columns), 0.5 + 2.4 * n_rows) as figure:
-        grid = figure.add_gridspec(n_rows, n_columns)
-        for i, (method, positions) in enumerate(points.items()):
-            axes = figure.add_subplot(grid[i // n_columns, i % n_columns])
-            for (kind, look), xy in zip(STYLES.items(), positions, strict=True):
-                x, y = np.asarray(xy).T
+    with style.new_figure(max(4.2, 2.3 * len(points)), 2.9) as figure:
+        panels = figure.subplots(1, len(points), squeeze=False)[0]
+        for axes, (method, positions) in zip(panels, points.items(), strict=True):
+            for (kind, look), xy in zip(KINDS.items(), positions, strict=True):
                 # Counterfactuals overlap their queries where little changed: small markers keep both visible.
                 size = 8 if kind == "counterfactuals" else 22
-                axes.scatter(x, y, s=size, c=look.colour, marker=look.marker, lw=0.9, alpha=0.75, label=kind)
+                axes.scatter(*xy.T, s=size, c=look.colour, marker=look.marker, lw=0.9, alpha=0.75, label=kind)
             axes.set_title(style.escape_mathtext(method), loc="left")
             axes.set(xticks=[], yticks=[], xlabel="t-SNE 1 (no unit)")
-            if i % n_columns == 0:
-                axes.set_ylabel("t-SNE 2 (no unit)")
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper left", ncols=len(STYLES), markerscale=1.4)
+        panels[0].set_ylabel("t-SNE 2 (no unit)")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper left", ncols=len(KINDS), markerscale=1.4)
     return figure
 
 
-WHISKERS = (1, 99)  # percentiles; a few outliers among thousands of steps would compress the boxes
-DISTANCE_COLUMNS = 4
-
-
-def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m") -> Figure:
+def plot_distances(lengths: Mapping[str, Mapping[str, Any]]) -> Figure:
     """Draw box plots of distances between body points, one panel per pair of points, one box per method.
 
     The length of a limb is fixed, so boxes that are wider than or shifted from the originals are implausible.
@@ -297,15 +179,13 @@ def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m")
     Parameters
     ----------
     lengths
-        For each pair of points, and for the originals and each method, the distances at all steps of all series, of any
-        shape. The first entry of a pair is the reference, whose median is drawn as a dotted line.
-    unit
-        Unit of the distances.
+        For each pair of points, and for the originals and each method, the distances in metres at all steps of all
+        series, of any shape. The first entry of a pair is the reference, whose median is drawn as a dotted line.
 
     Returns
     -------
     figure
-        One axes per pair of points, four per row.
+        One axes per pair of points.
 
     Examples
     --------
@@ -313,35 +193,25 @@ def plot_distances(lengths: Mapping[str, Mapping[str, Any]], *, unit: str = "m")
     >>> [label.get_text() for label in figure.axes[0].get_xticklabels()]
     ['originals', 'SPARCE']
     """
-    if not lengths or not all(lengths.values()):
-        raise ShapeError("there is no distance to draw, got an empty mapping. Pass {limb: {method: distances}}.")
-    n_columns = min(DISTANCE_COLUMNS, len(lengths))
-    n_rows = -(-len(lengths) // n_columns)
-    boxes = max(len(by_method) for by_method in lengths.values())
-    width = max(3.2, min(9.0, n_columns * (0.7 + 0.5 * boxes)))
-    with style.new_figure(width, 0.3 + 3.0 * n_rows) as figure:
-        grid = figure.add_gridspec(n_rows, n_columns)
-        for i, (limb, by_method) in enumerate(lengths.items()):
-            axes = figure.add_subplot(grid[i // n_columns, i % n_columns])
-            _draw_boxes(axes, by_method)
+    n_boxes = max(len(by_method) for by_method in lengths.values())
+    width = max(3.2, min(9.0, len(lengths) * (0.7 + 0.5 * n_boxes)))
+    with style.new_figure(width, 3.3) as figure:
+        panels = figure.subplots(1, len(lengths), squeeze=False)[0]
+        for axes, (limb, by_method) in zip(panels, lengths.items(), strict=True):
+            names = list(by_method)
+            colours = [style.BEFORE, *(look.colour for look in method_styles(names[1:]).values())]
+            values = [np.asarray(by_method[name], dtype=float).ravel() for name in names]
+            drawn = axes.boxplot(values, whis=WHISKERS, showfliers=False, widths=0.6, patch_artist=True)
+            for box, median, colour in zip(drawn["boxes"], drawn["medians"], colours, strict=True):
+                box.set(facecolor=colour, edgecolor=colour, alpha=0.75)
+                median.set(color="white", linewidth=1.6)
+            for part in ("whiskers", "caps"):
+                for i, line in enumerate(drawn[part]):
+                    line.set(color=colours[i // 2])
+            axes.axhline(float(np.median(values[0])), color=style.BEFORE, lw=0.9, ls=":", zorder=0)
+            labels = [style.escape_mathtext(name) for name in names]
+            axes.set_xticks(range(1, len(names) + 1), labels, rotation=30, ha="right", rotation_mode="anchor")
             axes.set_title(style.escape_mathtext(limb), loc="left", fontsize=9)
-            if i % n_columns == 0:
-                axes.set_ylabel(f"distance ({unit})")
+        panels[0].set_ylabel("distance (m)")
         figure.supxlabel("box: quartiles; whiskers: 1st to 99th percentile", fontsize=style.TICKS)
     return figure
-
-
-def _draw_boxes(axes: Axes, by_method: Mapping[str, Any]) -> None:
-    names = list(by_method)
-    colours = [style.BEFORE, *(look.colour for look in method_styles(names[1:]).values())]
-    values = [np.asarray(by_method[name], dtype=float).ravel() for name in names]
-    drawn = axes.boxplot(values, whis=WHISKERS, showfliers=False, widths=0.6, patch_artist=True)
-    for box, median, colour in zip(drawn["boxes"], drawn["medians"], colours, strict=True):
-        box.set(facecolor=colour, edgecolor=colour, alpha=0.75)
-        median.set(color="white", linewidth=1.6)
-    for part in ("whiskers", "caps"):
-        for i, line in enumerate(drawn[part]):
-            line.set(color=colours[i // 2])
-    axes.axhline(float(np.median(values[0])), color=style.BEFORE, lw=0.9, ls=":", zorder=0)
-    labels = [style.escape_mathtext(name) for name in names]
-    axes.set_xticks(range(1, len(names) + 1), labels, rotation=30, ha="right", rotation_mode="anchor")

@@ -319,6 +319,8 @@ def _figure3(stored: StoredRuns, name: str) -> Figure:
     answers = {label: stored.answers(name, label) for label in METHODS.values()}
     data, first = stored.dataset(name), answers["SPARCE"]
     targets = data.X_test[data.y_test == first.target[0]]
+    if len(first) < 3 or len(targets) < 3:
+        raise DataNotFoundError(f"a map needs at least 3 series of each kind, {name} has {len(first)}, {len(targets)}.")
     at_most = len(first)  # as many of each kind
     series = {"originals": first.query[:0], **{label: e.counterfactual for label, e in answers.items()}}
     return plot_embedding(embed(first.query, targets, series, at_most=at_most))
@@ -327,7 +329,10 @@ def _figure3(stored: StoredRuns, name: str) -> Figure:
 def _figure5(stored: StoredRuns) -> Figure:
     from sparcets_paper.plots.benchmark import plot_roc
 
-    return plot_roc(roc_curves(stored.runs))
+    curves = roc_curves(stored.runs)
+    if not curves:
+        raise DataNotFoundError("no ROC curve is stored. Run the figures first.")
+    return plot_roc(curves)
 
 
 def _figure6(stored: StoredRuns) -> Figure:

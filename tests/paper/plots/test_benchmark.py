@@ -1,58 +1,74 @@
-"""Changed entries against transfer: markers, labels that do not overlap, and the ideal corner."""
+"""Figures that compare methods: what is drawn where, and in which style."""
 
 from __future__ import annotations
 
 import io
 from typing import Any
 
+import numpy as np
 import pytest
+from matplotlib import colors
 
-from sparcets.core.errors import ShapeError
-from sparcets_paper.plots.benchmark import METHODS, method_styles, plot_trade_off
+from sparcets_paper.benchmark.embedding import Points
+from sparcets_paper.plots.benchmark import METHODS, method_styles, plot_distances, plot_embedding, plot_roc
+from sparcets_paper.plots.benchmark import plot_trade_off as trade_off
 
-CROWD = [("sparcets", 0.30, 0.44), ("comte", 0.32, 0.45), ("guide", 0.31, 0.42), ("gan", 1.0, 0.45), ("ics", 1.0, 0.43)]
-
-
-def markers(axes: Any) -> dict[str, tuple[float, float]]:
-    lines = [line for line in axes.lines if not line.get_label().startswith("_")]
-    return {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in lines}
-
-
-def test_each_method_has_a_marker_and_a_label() -> None:
-    (axes,) = plot_trade_off([("SPARCE", 0.25, 0.75), ("GAN", 1.0, 0.5)]).axes
-    assert markers(axes) == {"SPARCE": (25.0, 75.0), "GAN": (100.0, 50.0)}
-    assert [(t.get_text(), t.xy) for t in axes.texts[1:]] == [("SPARCE", (25.0, 75.0)), ("GAN", (100.0, 50.0))]
-    assert axes.get_xlabel().startswith("changed entries (%") and axes.get_ylabel().startswith("transfer (%")
+GRID = np.array([0.0, 0.5, 1.0])
+MEAN = np.array([0.0, 0.9, 1.0])
+STD = np.array([0.05, 0.2, 0.0])
+EVEN = np.arange(101.0)  # its percentiles are its own values
 
 
-@pytest.mark.parametrize("points", [CROWD, [("sparcets", 0.01, 0.99), ("nearest", 1.0, 1.0), ("x" * 30, 1.0, 0.0)]])
-def test_labels_overlap_neither_each_other_nor_markers_nor_the_border(points: list[tuple[str, float, float]]) -> None:
-    figure = plot_trade_off(points)
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    boxes = [text.get_tightbbox() for text in axes.texts]
-    for i, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[i + 1 :])
-        for x, y in markers(axes).values():
-            px, py = axes.transData.transform((x, y))
-            assert not (box.x0 < px < box.x1 and box.y0 < py < box.y1)
-        assert box.x0 > 0 and box.x1 < figure.bbox.x1 and box.y0 > 0 and box.y1 < figure.bbox.y1
-
-
-def test_methods_without_a_value_are_listed_below() -> None:
-    figure = plot_trade_off([("SPARCE", 0.25, 0.75), ("lost $", float("nan"), 0.5)])
+def test_each_method_has_a_marker_and_those_without_a_value_are_listed_below() -> None:
+    figure = trade_off([("SPARCE", 0.25, 0.75), ("lost $", float("nan"), 0.5), ("GAN", 1.0, 0.5)])
     figure.savefig(io.BytesIO(), dpi=30)
-    assert list(markers(figure.axes[0])) == ["SPARCE"]
+    (axes,) = figure.axes
+    drawn = {line.get_label(): (line.get_xdata()[0], line.get_ydata()[0]) for line in axes.lines}
+    assert drawn == {"SPARCE": (25.0, 75.0), "GAN": (100.0, 50.0), "ideal": (0, 100)}
+    assert axes.get_xlabel().startswith("changed entries (%") and axes.get_ylabel().startswith("transfer (%")
     assert [t.get_text() for t in figure.texts] == [r"no value: lost \$"]
-    with pytest.raises(ShapeError, match="no point to draw"):
-        plot_trade_off([("lost", 0.5, float("nan"))])
 
 
 @pytest.mark.parametrize("own", range(7))
 def test_no_two_methods_have_the_same_style(own: int) -> None:
-    names = [*list(METHODS)[:own], *(f"peer {i}" for i in range(14))]
+    names = ["SPARCE", *list(METHODS)[:own], *(f"peer {i}" for i in range(14))]
     found = method_styles(names)
     assert list(found) == names
     assert len({(look.colour, look.marker) for look in found.values()}) == len(names)
-    assert len({look.marker for look in list(found.values())[: own + 8]}) == own + 8
-    assert "*" not in {look.marker for look in found.values()}, "the star marks the ideal"
+
+
+def test_roc_curves_have_one_panel_per_target_with_its_methods() -> None:
+    figure = plot_roc({"0": {"GAN": (GRID, GRID, STD)}, "1 $": {"GAN": (GRID, GRID, STD), "SPARCE": (GRID, MEAN, STD)}})
+    figure.savefig(io.BytesIO(), dpi=30)
+    left, right = figure.axes
+    assert [a.get_title(loc="left") for a in (left, right)] == ["target 0", r"target 1 \$"]
+    assert len(left.lines) == 2 and len(right.lines) == 3, "the methods, and chance"
+    assert right.lines[1].get_xdata().tolist() == GRID.tolist() and right.lines[1].get_ydata().tolist() == MEAN.tolist()
+    corners = right.collections[1].get_paths()[0].vertices
+    bounds = {x: {round(float(y), 6) for y in corners[corners[:, 0] == x, 1]} for x in GRID}
+    assert bounds == {0.0: {0.0, 0.05}, 0.5: {0.7, 1.0}, 1.0: {1.0}}, "the band, within the unit square"
+
+
+def test_maps_have_a_panel_per_method_and_a_style_per_kind() -> None:
+    points: Any = Points(*(np.full((n, 2), float(n)) for n in (2, 3, 0)))
+    figure = plot_embedding({f"method {i} $": points for i in range(5)})
+    figure.savefig(io.BytesIO(), dpi=30)
+    assert [a.get_title(loc="left") for a in figure.axes] == [rf"method {i} \$" for i in range(5)]
+    for axes in figure.axes:
+        assert [len(c.get_offsets()) for c in axes.collections] == [2, 3, 0]
+        assert not axes.get_xticks().size
+    (legend,) = figure.legends
+    assert [t.get_text() for t in legend.get_texts()] == ["queries", "targets", "counterfactuals"]
+
+
+def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles() -> None:
+    (axes,) = plot_distances({"elbow–wrist": {"originals": EVEN, "SPARCE": EVEN.reshape(1, -1) + 100}}).axes
+    for patch, shift in zip(axes.patches, (0, 100), strict=True):
+        heights = patch.get_path().vertices[:, 1]
+        assert (heights.min(), heights.max()) == (25 + shift, 75 + shift)
+    ends = sorted(float(y) for line in axes.lines for y in line.get_ydata())
+    assert ends[0] == 1 and ends[-1] == 199, "the 1st and the 99th percentile"
+    medians = [line.get_ydata()[0] for line in axes.lines if colors.same_color(line.get_color(), "white")]
+    assert medians == [50, 150]
+    (reference,) = [line for line in axes.lines if line.get_linestyle() == ":"]
+    assert list(reference.get_ydata()) == [50, 50], "the median of the originals"
