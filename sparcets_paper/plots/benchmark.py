@@ -45,9 +45,9 @@ def method_styles(labels: Iterable[str]) -> dict[str, style.MethodStyle]:
         for cycle in range(len(COLOURS))  # repeated markers get another colour
         for k, marker in enumerate(MARKERS)
     )
-    free, found = dict(METHODS), {}
+    free, found = dict(METHODS), dict[str, style.MethodStyle]()
     for name in dict.fromkeys(labels):
-        found[name] = free.pop(name.lower(), None) or next(others)
+        found[name] = free.pop(name.lower()) if name.lower() in free else next(others)
     return found
 
 
