@@ -49,7 +49,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives: tuple[set[str], 
     about = {name for name in wheel if name.startswith(f"sparcets-{sparcets.__version__}.dist-info/")}
     assert {Path(name).name for name in about} == {"METADATA", "WHEEL", "RECORD", "LICENSE", "entry_points.txt"}
     assert wheel - about == set(ours.stdout.split()), "the wheel has the files of the package, and no others"
-    assert {Path(name).suffix for name in wheel - about} == {".py", ".typed", ".css", ".js", ".html", ".svg"}
+    assert {Path(name).suffix for name in wheel - about} == {".json", ".py", ".typed", ".css", ".js", ".html", ".svg"}
     for name in ("py.typed", "show/templates/report.js", "studio/static/index.html", "studio/static/js/main.js"):
         assert f"sparcets/{name}" in wheel
 
