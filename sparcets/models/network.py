@@ -34,7 +34,6 @@ from sparcets.training.device import resolve_device, seeded, single_precision, t
 from sparcets.training.loop import (
     EarlyStopping,
     History,
-    KeepBest,
     Progress,
     history_from_plain,
     history_to_plain,
@@ -112,7 +111,7 @@ class _Network(Model):
             lr=config.lr,
             noise=config.noise,
         )
-        history, best = History(), KeepBest(network, stopping)
+        history = History()
         with (
             threads_for(config.batch_size * series.values[0].size),
             progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
@@ -124,10 +123,10 @@ class _Network(Model):
                 epochs=config.epochs,
                 seed=spawn(config.seed, "dropout"),
                 device=device,
-                callbacks=[history, stopping, best, Progress(bar)],
+                callbacks=[history, stopping, Progress(bar)],
             )
-        if stopping.best_epoch >= 0:
-            best.restore()
+        if stopping.best_weights is not None:
+            network.load_state_dict(stopping.best_weights)
             _freeze(network)
             network.zero_grad(set_to_none=True)  # frees the gradients of the last step
         return history
@@ -282,7 +281,7 @@ class TorchClassifier(_Network, Classifier):
             self.validation_rows_ = np.sort(split[1][~np.isin(split[1], split[0])])
             # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its
             # few mistakes, long before it stops improving.
-            stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss")
+            stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss", network=self._network)
             step = partial(ClassifierStep, label_smoothing=config.label_smoothing)
             self.history_ = self._train(step, series, torch.tensor(y), split, stopping, progress).values
             if stopping.best_epoch < 0:
@@ -470,7 +469,7 @@ class TorchRegressor(_Network, Regressor):
         seed = spawn(config.seed, "validation")
         rows = np.zeros(len(X), dtype=np.int64)
         split = held_out_split(rows, subjects, test_size=config.validation, seed=seed)
-        stopping = EarlyStopping("validation_loss", config.patience)
+        stopping = EarlyStopping("validation_loss", config.patience, network=self._network)
         standard = torch.tensor((y - outcome.center) / outcome.scale, dtype=torch.float32)
         self._train(RegressionStep, series, standard, split, stopping, progress)
         if stopping.best_epoch < 0:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -77,25 +77,20 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     One block runs at a time: another thread waits for it, since both would draw from the one global generator.
     """
     # Not torch.manual_seed: it seeds every GPU, and only the state of this one is restored.
-    if device.type == "mps":
-        with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[]):
-            before = torch.mps.get_rng_state()
-            torch.default_generator.manual_seed(seed)
-            torch.mps.manual_seed(seed)
-            try:
-                yield
-            finally:
-                torch.mps.set_rng_state(before)
-        return
-    if device.type != "cuda":
-        with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)
-            yield
-        return
-    with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[device]), torch.cuda.device(device):
+    cuda, mps = device.type == "cuda", device.type == "mps"
+    on_gpu = torch.cuda.device(device) if cuda else nullcontext()
+    with RANDOM_STATE_LOCK, torch.random.fork_rng(devices=[device] if cuda else []), on_gpu:
+        before = torch.mps.get_rng_state() if mps else None
         torch.default_generator.manual_seed(seed)
-        torch.cuda.manual_seed(seed)
-        yield
+        if cuda:
+            torch.cuda.manual_seed(seed)
+        elif mps:
+            torch.mps.manual_seed(seed)
+        try:
+            yield
+        finally:
+            if before is not None:
+                torch.mps.set_rng_state(before)
 
 
 @contextmanager

@@ -68,50 +68,36 @@ class Progress(Callback):
 
 
 class EarlyStopping(Callback):
-    """Stops when a value has not decreased for ``patience`` epochs; ``improved`` is whether it just did.
+    """Stops when a value has not decreased for ``patience`` epochs, and keeps the weights of the best epoch.
 
     A fall of less than ``SMALLEST`` is none: on separable data the loss creeps towards 0 for ever. A value that is no
-    number never improves; if none ever did, ``best_epoch`` stays -1. Where the value is the same as the best, a fall of
-    ``tie`` counts; an epoch whose ``tie`` is no number never counts.
+    number never improves; if none ever did, ``best_epoch`` stays -1, and ``best_weights`` None. Where the value is the
+    same as the best, a fall of ``tie`` counts; an epoch whose ``tie`` is no number never counts.
     """
 
     SMALLEST = 1e-3
 
-    def __init__(self, watch: str, patience: int, *, tie: str | None = None) -> None:
+    def __init__(
+        self, watch: str, patience: int, *, tie: str | None = None, network: torch.nn.Module | None = None
+    ) -> None:
         self.watch = watch
         self.patience = patience
         self.tie = tie
         self.best = math.inf
         self.best_tie = math.inf
         self.best_epoch = -1
-        self.improved = False
+        self.network = network
+        self.best_weights: dict[str, Tensor] | None = None
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Compare with the best so far."""
         value, tie = logs[self.watch], logs[self.tie] if self.tie is not None else 0.0
         same = self.tie is not None and value == self.best and tie < self.best_tie - self.SMALLEST
-        self.improved = math.isfinite(tie) and (same or value < self.best - self.SMALLEST)
-        if self.improved:
+        if math.isfinite(tie) and (same or value < self.best - self.SMALLEST):
             self.best, self.best_tie, self.best_epoch = value, tie, epoch
+            if self.network is not None:
+                self.best_weights = copy.deepcopy(self.network.state_dict())
         self.stop = epoch - self.best_epoch >= self.patience
-
-
-class KeepBest(Callback):
-    """Copies a network's weights whenever early stopping saw an improvement, and puts the best ones back at the end."""
-
-    def __init__(self, network: torch.nn.Module, watched: EarlyStopping) -> None:
-        self.network = network
-        self.watched = watched
-        self._best = copy.deepcopy(network.state_dict())
-
-    def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
-        """Copy the weights if they are the best so far; ``watched`` must stand before this in the list."""
-        if self.watched.improved:
-            self._best = copy.deepcopy(self.network.state_dict())
-
-    def restore(self) -> None:
-        """Put the best weights back."""
-        self.network.load_state_dict(self._best)
 
 
 class TrainingFailure(Exception):  # noqa: N818  (caught by the explainer, which restarts or explains)

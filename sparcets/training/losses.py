@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -90,35 +91,6 @@ class LossTerm:
     function: Callable[[Tensor, Tensor], Tensor]
 
 
-@dataclass(frozen=True)
-class LossInputs:
-    """A batch of counterfactuals with the outputs of the networks; in standardised units unless stated otherwise.
-
-    Attributes
-    ----------
-    delta
-        Residuals (batch, time, features).
-    target
-        Wanted classes (batch,).
-    log_proba
-        Log-probabilities of the classifier (batch, classes); empty if no term needs them.
-    logit
-        Logits of the discriminator (batch,); empty if no term needs them.
-    query_raw, counterfactual_raw
-        In the data's own units, for the user's loss terms.
-    lengths
-        True lengths of padded series (batch,), or None; the residuals are 0 beyond.
-    """
-
-    delta: Tensor
-    target: Tensor
-    log_proba: Tensor
-    logit: Tensor
-    query_raw: Tensor
-    counterfactual_raw: Tensor
-    lengths: Tensor | None = None
-
-
 class Objective:
     """Weighted sum of named terms; a weight of 0 leaves the term out altogether.
 
@@ -161,45 +133,59 @@ class Objective:
         self.weights |= {name: term.weight for name, term in self.domain_losses.items()}
         self.names = tuple(self.weights)
 
-    @property
-    def needs_classifier(self) -> bool:
-        """Whether any term uses the classifier."""
-        return "classification" in self.weights
+        self.needs_classifier = "classification" in self.weights
+        self.needs_discriminator = "adversarial" in self.weights
 
-    @property
-    def needs_discriminator(self) -> bool:
-        """Whether any term uses the discriminator."""
-        return "adversarial" in self.weights
+    def __call__(
+        self,
+        *,
+        delta: Tensor,
+        target: Tensor,
+        log_proba: Tensor,
+        logit: Tensor,
+        query_raw: Tensor,
+        counterfactual_raw: Tensor,
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``.
 
-    def __call__(self, candidate: LossInputs) -> tuple[Tensor, Tensor]:
-        """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``."""
-        values = {name: self._term(name, candidate) for name in self.names}
+        Parameters
+        ----------
+        delta
+            Residuals (batch, time, features), standardised.
+        target
+            Wanted classes (batch,).
+        log_proba, logit
+            Log-probabilities of the classifier (batch, classes) and logits of the discriminator (batch,); empty if no
+            term needs them.
+        query_raw, counterfactual_raw
+            In the data's own units, for the user's loss terms.
+        lengths
+            True lengths of padded series (batch,), or None; the residuals are 0 beyond.
+        """
+        count = sparsity if self.trains_sparsity else count_changed  # in the published code, it is reported only
+        terms: dict[str, Callable[[], Tensor]] = {
+            "adversarial": lambda: adversarial(logit),
+            "classification": lambda: classification(log_proba, target),
+            "similarity": lambda: similarity(delta, lengths),
+            "sparsity": lambda: count(delta, self.n_mutable, lengths),
+            "smoothness": lambda: smoothness(delta, lengths),
+        }
+        measured = slice(query_raw.shape[2] - self.n_side)
+        for name in self.domain_losses:
+            terms[name] = partial(self._own_term, name, query_raw[..., measured], counterfactual_raw[..., measured])
+        values = {name: terms[name]() for name in self.names}
         total = torch.stack([weight * values[name].mean() for name, weight in self.weights.items()]).sum()
         return total, torch.stack([value.detach().mean() for value in values.values()])
 
-    def _term(self, name: str, c: LossInputs) -> Tensor:
-        if name in self.domain_losses:
-            n_features = c.query_raw.shape[2] - self.n_side
-            given = (x[:, :, :n_features] for x in (c.query_raw, c.counterfactual_raw))
-            value = self.domain_losses[name].function(*given)
-            if not isinstance(value, Tensor) or value.shape != c.target.shape:
-                came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
-                raise ConfigError(
-                    f"the term {name!r} must return one value per query, a tensor of {len(c.target)}, got {came}."
-                )
-            return value
-        if name == "adversarial":
-            return adversarial(c.logit)
-        if name == "classification":
-            return classification(c.log_proba, c.target)
-        if name == "similarity":
-            return similarity(c.delta, c.lengths)
-        if name == "smoothness":
-            return smoothness(c.delta, c.lengths)
-        if name == "sparsity" and self.trains_sparsity:
-            return sparsity(c.delta, self.n_mutable, c.lengths)
-        # The sparsity term as in the published code: reported only.
-        return count_changed(c.delta, self.n_mutable, c.lengths)
+    def _own_term(self, name: str, query: Tensor, counterfactual: Tensor) -> Tensor:
+        value = self.domain_losses[name].function(query, counterfactual)
+        if not isinstance(value, Tensor) or value.shape != query.shape[:1]:
+            came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            raise ConfigError(
+                f"the term {name!r} must return one value per query, a tensor of {len(query)}, got {came}."
+            )
+        return value
 
 
 __all__ = ["CATCHING_ARMS", "limb_lengths"]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from sparcets.training import losses
 from sparcets.training.cuda import graph_adam
 from sparcets.training.loop import Batch
-from sparcets.training.losses import LossInputs, Objective
+from sparcets.training.losses import Objective
 from sparcets.training.networks import blank_padding, fill_gaps, lengths_of, spread_over_time
 from sparcets.training.projection import Projection
 
@@ -166,13 +166,9 @@ class GanStep:
             "discriminator": graph_adam(discriminator, x.device, lr=lr, betas=betas),
         }
         self.networks: dict[str, nn.Module] = {"generator": generator, "discriminator": discriminator}
-        extra = [
-            "generator",
-            *(["discriminator"] if objective.needs_discriminator else []),
-            *(["valid"] if objective.needs_classifier else []),
-            "changed",
-        ]
-        self.names = (*objective.names, *extra)
+        self.names = (*objective.names, "generator")
+        self.names += ("discriminator",) * objective.needs_discriminator + ("valid",) * objective.needs_classifier
+        self.names += ("changed",)
 
     def update(self, batch: Batch) -> Tensor:
         """Train both networks on one batch; return the values of ``names``, detached (names,)."""
@@ -186,49 +182,13 @@ class GanStep:
         residual = self.generator(self.filled(query, lengths), class_condition, lengths)
         delta = self.projection(query, residual, lengths)
         counterfactual = query + delta
-        inputs = self._loss_inputs(query, counterfactual, delta, target, class_condition, lengths)
-        total, values = self.objective(inputs)
-        self.optimisers["generator"].zero_grad(set_to_none=True)
-        total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
-        report = [values, total.detach()[None]]
-        if self.objective.needs_discriminator:
-            fake = self.filled(counterfactual.detach(), lengths)
-            both = lengths_of(self.lengths, torch.cat([batch["real"], batch["query"]]))
-            logits = self.discriminator(
-                torch.cat([self.filled(real, real_lengths), fake]), torch.cat([class_condition, class_condition]), both
-            )  # one pass for both
-            loss = losses.discriminator(*logits.chunk(2)).mean()
-            self.optimisers["discriminator"].zero_grad(set_to_none=True)
-            loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
-            self.optimisers["discriminator"].step()
-            report.append(loss.detach()[None])
-        self.optimisers["generator"].step()
-        if self.objective.needs_classifier:
-            report.append((inputs.log_proba.detach().argmax(1) == target).float().mean()[None])
-        report.append(losses.count_changed(delta.detach(), self.objective.n_mutable, lengths).mean()[None])
-        return torch.cat(report)
-
-    def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """Return standardised series as the networks get them: without gaps."""
-        return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
-
-    def _loss_inputs(
-        self,
-        query: Tensor,
-        counterfactual: Tensor,
-        delta: Tensor,
-        target: Tensor,
-        class_condition: Tensor,
-        lengths: Tensor | None,
-    ) -> LossInputs:
-        """Return the counterfactuals with the outputs of classifier and discriminator."""
         raw = counterfactual * self.scale + self.center  # with gaps, which the classifier fills in its own way
-        objective, unused = self.objective, raw.new_empty(0)
-        log_proba = self.log_proba(raw, lengths) if objective.needs_classifier else unused
-        logit = unused
-        if objective.needs_discriminator:
+        log_proba = logit = raw.new_empty(0)
+        if self.objective.needs_classifier:
+            log_proba = self.log_proba(raw, lengths)
+        if self.objective.needs_discriminator:
             logit = self.discriminator(self.filled(counterfactual, lengths), class_condition, lengths)
-        return LossInputs(
+        total, values = self.objective(
             delta=delta,
             target=target,
             log_proba=log_proba,
@@ -237,6 +197,27 @@ class GanStep:
             counterfactual_raw=self.filled(counterfactual, lengths) * self.scale + self.center if self.gaps else raw,
             lengths=lengths,
         )
+        self.optimisers["generator"].zero_grad(set_to_none=True)
+        total.backward(inputs=list(self.generator.parameters()))  # type: ignore[no-untyped-call]
+        report = [values, total.detach()[None]]
+        if self.objective.needs_discriminator:
+            pair = torch.cat([self.filled(real, real_lengths), self.filled(counterfactual.detach(), lengths)])
+            both = lengths_of(self.lengths, torch.cat([batch["real"], batch["query"]]))
+            logits = self.discriminator(pair, torch.cat([class_condition, class_condition]), both)
+            loss = losses.discriminator(*logits.chunk(2)).mean()
+            self.optimisers["discriminator"].zero_grad(set_to_none=True)
+            loss.backward(inputs=list(self.discriminator.parameters()))  # type: ignore[no-untyped-call]
+            self.optimisers["discriminator"].step()
+            report.append(loss.detach()[None])
+        self.optimisers["generator"].step()
+        if self.objective.needs_classifier:
+            report.append((log_proba.detach().argmax(1) == target).float().mean()[None])
+        report.append(losses.count_changed(delta.detach(), self.objective.n_mutable, lengths).mean()[None])
+        return torch.cat(report)
+
+    def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
+        """Return standardised series as the networks get them: without gaps."""
+        return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
 
     def validate(self) -> Mapping[str, float]:
         """Return nothing: only training values are reported."""

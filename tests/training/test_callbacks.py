@@ -10,7 +10,6 @@ from sparcets.training.loop import (
     LOST_CHECKS,
     DivergenceCheck,
     EarlyStopping,
-    KeepBest,
     TrainingFailure,
 )
 
@@ -19,7 +18,7 @@ def run(callback, losses):
     states = []
     for epoch, loss in enumerate(losses):
         callback.on_epoch_end(epoch, {"loss": loss})
-        states.append((callback.improved, callback.stop))
+        states.append((callback.best_epoch == epoch, callback.stop))
     return states
 
 
@@ -39,35 +38,21 @@ def test_a_loss_that_is_no_number_never_improves():
     stopping = EarlyStopping("loss", 3)
     states = run(stopping, [math.nan, math.inf, math.nan])
     assert states == [(False, False), (False, False), (False, True)]
-    assert stopping.best_epoch == -1
+    assert stopping.best_epoch == -1 and stopping.best_weights is None
     stopping = EarlyStopping("loss", 3)
     assert run(stopping, [2.0, math.nan, 1.0])[-1] == (True, False)
 
 
-def test_keep_best_puts_back_the_weights_of_the_best_epoch_with_their_statistics():
+def test_the_weights_of_the_best_epoch_are_kept_with_their_statistics():
     network = torch.nn.BatchNorm1d(1)
-    stopping = EarlyStopping("loss", 99)
-    best = KeepBest(network, stopping)
+    stopping = EarlyStopping("loss", 99, network=network)
     for epoch, loss in enumerate([3.0, 1.0, 2.0]):
         with torch.no_grad():
             network.weight.fill_(epoch)
             network.running_mean.fill_(10 * epoch)
-        for callback in (stopping, best):
-            callback.on_epoch_end(epoch, {"loss": loss})
-    best.restore()
+        stopping.on_epoch_end(epoch, {"loss": loss})
+    network.load_state_dict(stopping.best_weights)
     assert (network.weight.item(), network.running_mean.item()) == (1.0, 10.0)
-
-
-def test_keep_best_puts_back_the_first_weights_where_nothing_ever_improved():
-    network = torch.nn.Linear(1, 1)
-    before = network.weight.item()
-    stopping = EarlyStopping("loss", 99)
-    best = KeepBest(network, stopping)
-    torch.nn.init.constant_(network.weight, math.nan)
-    for callback in (stopping, best):
-        callback.on_epoch_end(0, {"loss": math.nan})
-    best.restore()
-    assert network.weight.item() == before
 
 
 def test_among_equals_a_better_tie_value_counts() -> None:
@@ -75,7 +60,7 @@ def test_among_equals_a_better_tie_value_counts() -> None:
     improved = []
     for epoch, (error, loss) in enumerate([(0.5, 1.0), (0.5, 0.8), (0.5, 0.9), (0.6, 0.1), (0.4, 2.0)]):
         stopping.on_epoch_end(epoch, {"error": error, "loss": loss})
-        improved.append(stopping.improved)
+        improved.append(stopping.best_epoch == epoch)
     assert improved == [True, True, False, False, True]
 
 

@@ -9,7 +9,7 @@ from sparcets.core.errors import ConfigError, UnknownNameError
 from sparcets.core.settings import LossWeights
 from sparcets.motion.catching import FEATURES
 from sparcets.training import losses
-from sparcets.training.losses import CATCHING_ARMS, LossInputs, LossTerm, Objective, limb_lengths
+from sparcets.training.losses import CATCHING_ARMS, LossTerm, Objective, limb_lengths
 
 DELTA = torch.tensor([[[1.0, -1.0], [0.0, 2.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]]])  # (2, 3, 2)
 NONE = {"adversarial": 0, "classification": 0, "similarity": 0, "sparsity": 0, "smoothness": 0}
@@ -56,14 +56,14 @@ def test_the_gradient_of_sparsity_agrees_with_removing_an_entry():
 
 
 def candidate():
-    return LossInputs(
-        delta=DELTA,
-        target=torch.tensor([1, 0]),
-        log_proba=torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log(),
-        logit=torch.zeros(2),
-        query_raw=torch.zeros(2, 3, 2),
-        counterfactual_raw=10 * DELTA,
-    )
+    return {
+        "delta": DELTA,
+        "target": torch.tensor([1, 0]),
+        "log_proba": torch.tensor([[0.5, 0.5], [0.25, 0.75]]).log(),
+        "logit": torch.zeros(2),
+        "query_raw": torch.zeros(2, 3, 2),
+        "counterfactual_raw": 10 * DELTA,
+    }
 
 
 def objective(*, trains_sparsity=True, domain_losses=None, **weights):
@@ -73,7 +73,7 @@ def objective(*, trains_sparsity=True, domain_losses=None, **weights):
 
 def test_the_sum_is_weighted_and_every_term_is_reported_unweighted():
     of = objective(adversarial=1, classification=2, similarity=3, sparsity=4, smoothness=5)
-    total, values = of(candidate())
+    total, values = of(**candidate())
     expected = [
         math.log(2),
         (math.log(2) + math.log(4)) / 2,
@@ -99,7 +99,7 @@ def test_own_terms_are_in_the_data_s_units_and_a_weight_of_0_never_calls_them():
 
     largest = LossTerm(0.5, lambda q, c: (c - q).amax((1, 2)))
     of = objective(similarity=1, domain_losses={"largest": largest, "never": LossTerm(0.0, never)})
-    total, values = of(candidate())
+    total, values = of(**candidate())
     assert of.names == ("similarity", "largest")
     torch.testing.assert_close(values, torch.tensor([11 / 12, 30.0]))  # largest changes 20 and 40
     torch.testing.assert_close(total, torch.tensor(11 / 12 + 15))
@@ -123,7 +123,7 @@ def test_a_taken_name_is_an_error(name, message):
 def test_a_term_that_gives_no_value_per_query_is_an_error(function, came):
     of = objective(similarity=1, domain_losses={"mine": LossTerm(1.0, function)})
     with pytest.raises(ConfigError, match=rf"'mine' must return one value per query, a tensor of 2, got {came}"):
-        of(candidate())
+        of(**candidate())
 
 
 def test_limb_lengths_by_hand():
