@@ -15,17 +15,18 @@ from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
 from sparcets.core.evidence import FRAGILE, MAJORITY, MAX_DISTANCE, MAX_STRETCH, Evidence, shape_of
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import ClassPredictions, NumberPredictions, Numbers, Predictions
+from sparcets.core.outcome import Numbers, Outcome
 from sparcets.core.series import (
     BoolArray,
     FloatArray,
     IntArray,
     Series,
     StrArray,
-    check_rows,
     missing_entries,
 )
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
+from sparcets.core.target import is_reached
+from sparcets.core.words import probability_below
 from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
 
 if TYPE_CHECKING:
@@ -410,6 +411,135 @@ class Explanation:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
 
 
+class ClassPredictions:
+    """What the model says of the queries and answers of an explanation: classes and their probabilities.
+
+    All that differs between classes and numbers is asked here, and of :class:`NumberPredictions`.
+
+    Attributes
+    ----------
+    head
+        What :meth:`say_after` tells, as the head of a column.
+    """
+
+    head = "p(target)"
+
+    def __init__(self, e: Explanation) -> None:
+        self.e = e
+
+    @property
+    def reached(self) -> BoolArray:
+        """Whether the target has the largest probability, and at least the confidence asked for (answers,)."""
+        return is_reached(self.e.proba_after, self.e.target, self.e.confidence)
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of each target after the change (answers,)."""
+        return np.asarray(self.e.proba_after[np.arange(len(self.e)), self.e.target])
+
+    @property
+    def before(self) -> IntArray:
+        """Class of each query."""
+        return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def after(self) -> IntArray:
+        """Class of each counterfactual."""
+        return np.asarray(self.e.proba_after.argmax(1), dtype=np.int64)
+
+    @property
+    def target_names(self) -> StrArray:
+        """Name of each target class."""
+        return np.asarray(np.array(self.e.class_names)[self.e.target])
+
+    @property
+    def subject(self) -> str:
+        """The target's probability."""
+        return f"p({self.target_names[0]})"
+
+    def say_before(self, i: int = 0) -> str:
+        """Return the name of the class of the query."""
+        return self.e.class_names[int(self.e.proba_before[i].argmax())]
+
+    def say_after(self, i: int = 0) -> str:
+        """Return the probability of the target, with as many digits as show that it is below the confidence."""
+        p = float(self.e.proba_after[i, self.e.target[i]])
+        return probability_below(p, self.e.confidence) if self.is_unsure(i) else f"{p:.2f}"
+
+    def is_unsure(self, i: int = 0) -> bool:
+        """Return whether the target is predicted with less than the confidence asked for."""
+        proba, target = self.e.proba_after[i : i + 1], self.e.target[i : i + 1]
+        return bool(proba[0].argmax() == target[0]) and not is_reached(proba, target, self.e.confidence)[0]
+
+    def as_dict(self, i: int) -> dict[str, Any]:
+        """Return the probability of the target."""
+        return {"probability": float(self.probability[i])}
+
+
+class NumberPredictions:
+    """What the model says of the queries and answers of an explanation: numbers with units.
+
+    Parameters
+    ----------
+    e
+        Answers for a regressor.
+    numbers
+        Its predictions, and the bounds of the targets.
+    outcome
+        Names and units of the numbers.
+
+    Attributes
+    ----------
+    before, after
+        Numbers of the queries and of the counterfactuals (answers, outputs).
+    reached
+        Whether every number is within its bounds (answers,).
+    probability
+        NaN: there are no probabilities (answers,).
+    target_names
+        Where each number has to lie.
+    """
+
+    head = "reached"
+
+    def __init__(self, e: Explanation, numbers: Numbers, outcome: Outcome) -> None:
+        self.numbers, self.outcome = numbers, outcome
+        self.before, self.after, self.reached = numbers.before, numbers.after, numbers.reached
+        self.probability: FloatArray = np.full(len(numbers), np.nan)
+        self.target_names: StrArray = e.target
+
+    @property
+    def subject(self) -> str:
+        """Names of the outputs that were asked for."""
+        return ", ".join(self.outcome.names[k] for k in self._asked(0))
+
+    def say_before(self, i: int = 0) -> str:
+        """Return the numbers of the query that were asked for, with units."""
+        return self._say(self.before, self.after, i)
+
+    def say_after(self, i: int = 0) -> str:
+        """Return the numbers of the counterfactual that were asked for, with units."""
+        return self._say(self.after, self.before, i)
+
+    def is_unsure(self, i: int = 0) -> bool:
+        """Return False: numbers come without a confidence."""
+        return False
+
+    def as_dict(self, i: int) -> dict[str, Any]:
+        """Return the numbers before and after, by the names of the outputs."""
+        tables = {"prediction_before": self.before[i], "prediction": self.after[i]}
+        return {key: dict(zip(self.outcome.names, row.tolist(), strict=True)) for key, row in tables.items()}
+
+    def _asked(self, i: int) -> list[int]:
+        return [int(k) for k in np.flatnonzero(np.isfinite(self.numbers.bounds[i]).any(1))]
+
+    def _say(self, numbers: FloatArray, beside: FloatArray, i: int) -> str:
+        return self.outcome.say(numbers[i], self._asked(i), self.numbers.bounds[i], beside[i])
+
+
+Predictions = ClassPredictions | NumberPredictions
+
+
 def _smallest(share: FloatArray, where: BoolArray) -> FloatArray:
     """Return the smallest share of each row (answers, points) among the points ``where``; NaN if there is none."""
     smallest = np.where(where, share, np.inf).min(1, initial=np.inf)
@@ -433,3 +563,25 @@ def join(parts: list[Explanation]) -> Explanation:
     seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
     tables = Numbers.join(numbers) if numbers else first.numbers
     return replace(first, evidence=evidence, numbers=tables, edit_lists=lists, side=side, seconds=seconds, **arrays)
+
+
+def check_rows(rows: Any, n: int) -> Any:
+    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
+    if isinstance(rows, slice):
+        return rows
+    try:
+        chosen = np.atleast_1d(rows)
+    except (TypeError, ValueError):  # a nested list, for example
+        chosen = np.empty((0, 0))
+    if chosen.size == 0 and chosen.ndim == 1:
+        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
+    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
+        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {quoted(rows)}.")
+    if chosen.dtype == bool:
+        if len(chosen) != n:
+            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
+        return chosen
+    bad = chosen[(chosen < -n) | (chosen >= n)]
+    if len(bad):
+        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
+    return chosen

@@ -1,19 +1,16 @@
-"""What a model predicts for queries and answers: classes with probabilities, or numbers with units."""
+"""Numbers that a model predicts: their names and units, and what a regressor says of queries and answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sparcets.core.errors import ShapeError
-from sparcets.core.series import BoolArray, FloatArray, IntArray, StrArray
-from sparcets.core.words import distinct, missing_amount, probability_below
-
-if TYPE_CHECKING:
-    from sparcets.core.explanation import Explanation
+from sparcets.core.series import BoolArray, FloatArray, IntArray
+from sparcets.core.words import distinct, missing_amount
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -191,156 +188,3 @@ def default_output_names(n_outputs: int) -> tuple[str, ...]:
     (('number',), ('output 0', 'output 1'))
     """
     return ("number",) if n_outputs == 1 else tuple(f"output {k}" for k in range(n_outputs))
-
-
-def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
-    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
-
-    Parameters
-    ----------
-    proba
-        Probabilities (batch, classes).
-    target
-        Target classes (batch,).
-    confidence
-        The least probability that counts, or None.
-
-    Examples
-    --------
-    >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
-    >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
-    ([True, True, False], [False, True, False])
-    """
-    reached = proba.argmax(1) == target
-    if confidence is not None:
-        reached &= proba[np.arange(len(proba)), target] >= confidence
-    return np.asarray(reached)
-
-
-class ClassPredictions:
-    """What the model says of the queries and answers of an explanation: classes and their probabilities.
-
-    All that differs between classes and numbers is asked here, and of :class:`NumberPredictions`.
-
-    Attributes
-    ----------
-    head
-        What :meth:`say_after` tells, as the head of a column.
-    """
-
-    head = "p(target)"
-
-    def __init__(self, e: Explanation) -> None:
-        self.e = e
-
-    @property
-    def reached(self) -> BoolArray:
-        """Whether the target has the largest probability, and at least the confidence asked for (answers,)."""
-        return is_reached(self.e.proba_after, self.e.target, self.e.confidence)
-
-    @property
-    def probability(self) -> FloatArray:
-        """Probability of each target after the change (answers,)."""
-        return np.asarray(self.e.proba_after[np.arange(len(self.e)), self.e.target])
-
-    @property
-    def before(self) -> IntArray:
-        """Class of each query."""
-        return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
-
-    @property
-    def after(self) -> IntArray:
-        """Class of each counterfactual."""
-        return np.asarray(self.e.proba_after.argmax(1), dtype=np.int64)
-
-    @property
-    def target_names(self) -> StrArray:
-        """Name of each target class."""
-        return np.asarray(np.array(self.e.class_names)[self.e.target])
-
-    @property
-    def subject(self) -> str:
-        """The target's probability."""
-        return f"p({self.target_names[0]})"
-
-    def say_before(self, i: int = 0) -> str:
-        """Return the name of the class of the query."""
-        return self.e.class_names[int(self.e.proba_before[i].argmax())]
-
-    def say_after(self, i: int = 0) -> str:
-        """Return the probability of the target, with as many digits as show that it is below the confidence."""
-        p = float(self.e.proba_after[i, self.e.target[i]])
-        return probability_below(p, self.e.confidence) if self.is_unsure(i) else f"{p:.2f}"
-
-    def is_unsure(self, i: int = 0) -> bool:
-        """Return whether the target is predicted with less than the confidence asked for."""
-        proba, target = self.e.proba_after[i : i + 1], self.e.target[i : i + 1]
-        return bool(proba[0].argmax() == target[0]) and not is_reached(proba, target, self.e.confidence)[0]
-
-    def as_dict(self, i: int) -> dict[str, Any]:
-        """Return the probability of the target."""
-        return {"probability": float(self.probability[i])}
-
-
-class NumberPredictions:
-    """What the model says of the queries and answers of an explanation: numbers with units.
-
-    Parameters
-    ----------
-    e
-        Answers for a regressor.
-    numbers
-        Its predictions, and the bounds of the targets.
-    outcome
-        Names and units of the numbers.
-
-    Attributes
-    ----------
-    before, after
-        Numbers of the queries and of the counterfactuals (answers, outputs).
-    reached
-        Whether every number is within its bounds (answers,).
-    probability
-        NaN: there are no probabilities (answers,).
-    target_names
-        Where each number has to lie.
-    """
-
-    head = "reached"
-
-    def __init__(self, e: Explanation, numbers: Numbers, outcome: Outcome) -> None:
-        self.numbers, self.outcome = numbers, outcome
-        self.before, self.after, self.reached = numbers.before, numbers.after, numbers.reached
-        self.probability: FloatArray = np.full(len(numbers), np.nan)
-        self.target_names: StrArray = e.target
-
-    @property
-    def subject(self) -> str:
-        """Names of the outputs that were asked for."""
-        return ", ".join(self.outcome.names[k] for k in self._asked(0))
-
-    def say_before(self, i: int = 0) -> str:
-        """Return the numbers of the query that were asked for, with units."""
-        return self._say(self.before, self.after, i)
-
-    def say_after(self, i: int = 0) -> str:
-        """Return the numbers of the counterfactual that were asked for, with units."""
-        return self._say(self.after, self.before, i)
-
-    def is_unsure(self, i: int = 0) -> bool:
-        """Return False: numbers come without a confidence."""
-        return False
-
-    def as_dict(self, i: int) -> dict[str, Any]:
-        """Return the numbers before and after, by the names of the outputs."""
-        tables = {"prediction_before": self.before[i], "prediction": self.after[i]}
-        return {key: dict(zip(self.outcome.names, row.tolist(), strict=True)) for key, row in tables.items()}
-
-    def _asked(self, i: int) -> list[int]:
-        return [int(k) for k in np.flatnonzero(np.isfinite(self.numbers.bounds[i]).any(1))]
-
-    def _say(self, numbers: FloatArray, beside: FloatArray, i: int) -> str:
-        return self.outcome.say(numbers[i], self._asked(i), self.numbers.bounds[i], beside[i])
-
-
-Predictions = ClassPredictions | NumberPredictions

@@ -1,6 +1,6 @@
 """Series, always ``(batch, time, features)``: of one or several lengths, in which values may be missing; their types.
 
-Also what a number is, and which rows an index chooses.
+Also the check of series as users pass them, which public methods call once, and what a number is.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparcets.core.errors import OutOfRangeError, quoted
+from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
 
 if TYPE_CHECKING:
     from sparcets.core.info import Scaler
@@ -24,6 +24,8 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 StrArray: TypeAlias = NDArray[np.str_]
 
+NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+_BLOCK = 2**22  # entries checked for finiteness at a time
 LARGEST = float(np.finfo(np.float32).max)  # of any series: standardised ones are float32 in most networks
 
 
@@ -312,23 +314,278 @@ def differs(made: FloatArray, query: FloatArray) -> BoolArray:
     return np.asarray((made != query) & ~np.isnan(query))
 
 
-def check_rows(rows: Any, n: int) -> Any:
-    """Check an index into ``n`` answers and return it as a slice, a mask or an array of indices."""
-    if isinstance(rows, slice):
-        return rows
+def check_series(
+    X: Any,
+    *,
+    name: str = "X",
+    owner: str = "this object",
+    n_features: int | None = None,
+    n_steps: int | None = None,
+    first: int = 0,
+    gaps: bool = False,
+) -> FloatArray:
+    """Return ``X`` as floats (batch, time, features) within the range of float32; NaN where ``gaps`` are allowed.
+
+    float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed.
+
+    Parameters
+    ----------
+    X
+        Anything NumPy can convert to numbers. Masked entries are missing, and so are None and NA of pandas.
+    name
+        Name of the array in error messages.
+    owner, n_features, n_steps
+        Fitted object and its numbers of features and steps, if they must match.
+    first
+        Index of the first series, for error messages, if ``X`` is a part of a larger array.
+    gaps
+        Whether entries may be missing (NaN); a series that is missing altogether is an error.
+    """
+    array = as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.", gaps=True)
+    if array.ndim != 3:
+        two = " One feature? Pass X[..., None]. A single series? Pass X[None]."
+        hint = two if array.ndim == 2 else ""
+        raise ShapeError(f"{name} must be (batch, time, features), got shape {array.shape}.{hint}")
+    if 0 in array.shape:
+        raise ShapeError(
+            f"{name} is empty: shape {array.shape}. Pass at least one series with one step and one feature."
+        )
+    array = _as_float(array, name)
+    if n_features is not None and array.shape[2] != n_features:
+        exchanged = n_steps is not None and array.shape[1:] == (n_features, n_steps)
+        hint = f" It seems to be (batch, features, time): pass {name}.swapaxes(1, 2)." if exchanged else ""
+        raise FeatureMismatchError(f"{owner} was fitted on {n_features} features, {name} has {array.shape[2]}.{hint}")
+    if n_steps is not None and array.shape[1] != n_steps:
+        raise FeatureMismatchError(
+            f"{owner} was fitted on series of {n_steps} steps, {name} has {array.shape[1]}. "
+            "Cut, pad (with lengths=) or resample the series to that length."
+        )
+    return _check_finite(array, name, first, gaps=gaps)
+
+
+class Sizes(Protocol):
+    """What series must be like: those of a fitted classifier or explainer; None where anything is taken."""
+
+    @property
+    def n_features(self) -> int | None: ...  # noqa: D102
+    @property
+    def n_steps(self) -> int | None: ...  # noqa: D102
+    @property
+    def unequal(self) -> bool: ...  # noqa: D102
+
+
+def check_padded(
+    X: Any,
+    lengths: Any,
+    *,
+    owner: str = "this object",
+    like: Sizes | None = None,
+    first: int = 0,
+    gaps: bool = False,
+    longer: bool = False,
+) -> tuple[FloatArray, IntArray | None]:
+    """Return series as :func:`check_series` does, and their true lengths, or None without padding.
+
+    Padding becomes zero, whatever it holds. With lengths, there may be more or less of it than in the fit.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features), or a list of series (time, features) of unequal length.
+    lengths
+        True lengths of padded series, or None.
+    owner, like
+        Fitted object and its sizes, if they must match. If it was fitted on series of unequal length, lengths are
+        needed.
+    first, gaps
+        As in :func:`check_series`.
+    longer
+        Whether series may be longer than those of the fit, if these are of unequal length; then there are more steps.
+    """
+    n_features, n_steps = (None, None) if like is None else (like.n_features, like.n_steps)
+    unequal = like is not None and like.unequal
+    if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
+        X = list(X)  # of arrays (time, features)
+    padded = _read_list(X, unequal=unequal) if lengths is None else (X, lengths)
+    if padded:
+        X, lengths = padded
+        X = as_array(X, "X", "Padded series have one length; pass a list of unequal ones without lengths=.", gaps=True)
+        if X.ndim == 3 and 0 not in X.shape:
+            X, lengths = _as_float(X, "X"), check_lengths(lengths, X)
+            most = X.shape[1] if n_steps is None else n_steps
+            if lengths.max() > most:
+                if not (longer and unequal):
+                    raise FeatureMismatchError(
+                        f"{owner} was fitted on series of at most {most} steps, series {first + int(lengths.argmax())} "
+                        f"has {int(lengths.max())}. Cut or resample it; longer ones are taken for a model that is told "
+                        "their lengths (lengths= of sp.wrap) and was fitted on unequal ones, and not with out=."
+                    )
+                most = n_steps = int(lengths.max())
+            X = Series(X, lengths).blank(most).values
+    elif unequal:
+        raise DataError(
+            f"{owner} was fitted on series of unequal length, so it needs to know how long these are: pass "
+            "lengths=, one whole number per series, or a list of arrays (time, features)."
+        )
+    X = check_series(X, owner=owner, n_features=n_features, n_steps=n_steps, first=first, gaps=gaps)
+    return X, lengths
+
+
+def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
+    """Return a list of series (time, features) as padded ones and their lengths.
+
+    None for anything else, and for equally long series unless ``unequal``, where lengths are expected.
+    """
+    if not isinstance(X, (list, tuple)):
+        return None
+    series = [as_array(one, f"X[{i}]", "Pass arrays (time, features).", gaps=True) for i, one in enumerate(X)]
+    if {one.ndim for one in series} != {2}:
+        return None
+    series = [_as_float(one, f"X[{i}]") for i, one in enumerate(series)]
+    steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
+    if len(steps) == len(features) == 1 and not unequal:
+        return None  # an array of them is enough
+    if len(features) > 1:
+        hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
+        found = ", ".join(str(n) for n in sorted(features)[:4])
+        raise ShapeError(f"the series of X must have the same features, but they have {found}.{hint}")
+    stacked = Series.stack(series)
+    return stacked.values, stacked.steps
+
+
+def as_array(values: Any, name: str, ragged_hint: str, *, gaps: bool = False) -> np.ndarray[Any, Any]:
+    """Return values as an array; raise where they cannot be one, with a hint.
+
+    Masked entries become NaN where ``gaps`` are allowed, and are an error elsewhere: as an array of its own, the data
+    beneath a mask would count as measured.
+    """
     try:
-        chosen = np.atleast_1d(rows)
-    except (TypeError, ValueError):  # a nested list, for example
-        chosen = np.empty((0, 0))
-    if chosen.size == 0 and chosen.ndim == 1:
-        chosen = chosen.astype(bool if chosen.dtype == bool else np.int64)  # np.atleast_1d makes an empty list float
-    if chosen.ndim != 1 or chosen.dtype.kind not in "iub":
-        raise OutOfRangeError(f"answers are selected by index, slice, mask or list of indices, got {quoted(rows)}.")
-    if chosen.dtype == bool:
-        if len(chosen) != n:
-            raise OutOfRangeError(f"a mask over {n} answers must have {n} flags, got {len(chosen)}.")
-        return chosen
-    bad = chosen[(chosen < -n) | (chosen >= n)]
+        return np.asarray(_without_masks(values, name, gaps=gaps) if _is_masked(values) else values)
+    except DataError:
+        raise
+    except ValueError as error:
+        raise ShapeError(f"{name} is a nested list with rows of unequal length. {ragged_hint}") from error
+    except (TypeError, RuntimeError) as error:  # tensors that require gradients or are on a GPU
+        raise DataError(f"{name} cannot be read as a NumPy array: {error}") from error
+
+
+def _is_masked(values: Any) -> bool:
+    """Return whether an array, or one of a nested list, has masked entries."""
+    if isinstance(values, (list, tuple)):
+        return any(isinstance(v, (list, tuple, np.ma.MaskedArray)) and _is_masked(v) for v in values)
+    return isinstance(values, np.ma.MaskedArray) and bool(np.any(values.mask))
+
+
+def _without_masks(values: Any, name: str, *, gaps: bool) -> Any:
+    if isinstance(values, (list, tuple)):
+        return [_without_masks(v, f"{name}[{i}]", gaps=gaps) for i, v in enumerate(values)]
+    if not _is_masked(values):
+        return values
+    if not gaps:
+        place = ", ".join(str(i) for i in np.argwhere(np.broadcast_to(values.mask, values.shape))[0])
+        raise DataError(f"{name} has masked entries{f', the first at [{place}]' if place else ''}. Leave them out.")
+    kind = values.dtype.type if values.dtype.kind == "f" else np.float64 if values.dtype.kind in "iub" else object
+    missing: Any = None if kind is object else np.nan
+    return np.where(values.mask, missing, values.data).astype(kind)
+
+
+def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
+    if array.dtype in (np.float32, np.float64):
+        return array
+    if array.dtype.kind == "f":  # of another size or byte order
+        with np.errstate(over="ignore"):  # of a longer type; infinity is told by its place
+            return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind != "O":
+        hint = f" Convert text by {name}.astype(float)." if array.dtype.kind in "UST" else ""
+        raise DataError(f"{name} must hold real numbers, got dtype {array.dtype}.{hint}")
+    wrong: list[Any] = []
+
+    def number(value: Any) -> float:
+        try:
+            return _number(value)
+        except (TypeError, ValueError, OverflowError):
+            wrong.append(value)
+            raise
+
+    try:
+        return np.asarray(np.frompyfunc(number, 1, 1)(array), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        place = next(place for place, value in np.ndenumerate(array) if value is wrong[0])
+        raise DataError(f"{name} must hold real numbers, got {quoted(wrong[0])} at {list(place)}.") from error
+
+
+def _number(value: Any) -> float:
+    """Return an object as a number; NaN for None and NA of pandas."""
+    if value is None or value is getattr(sys.modules.get("pandas"), "NA", None):
+        return np.nan
+    if isinstance(value, NO_NUMBERS):  # float() parses text, and drops the unit of dates and the imaginary part
+        raise TypeError
+    return float(value)
+
+
+def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
+    block = max(1, _BLOCK // array[0].size)  # a mask over all entries would need a quarter of the array's memory
+    parts = (array[start : start + block] for start in range(0, len(array), block))
+    # A dot product is small only if all entries are, and is multi-threaded; check single entries only if it is not.
+    with np.errstate(all="ignore"):
+        if all(float(np.dot(flat, flat)) <= LARGEST**2 for flat in (part.reshape(-1) for part in parts)):
+            return array
+    return _check_entries(array, name, first, gaps=gaps)
+
+
+def check_lengths(lengths: Any, X: FloatArray) -> IntArray:
+    """Return the true length of each padded series."""
+    array = as_array(lengths, "lengths", "Pass one whole number per series.")
+    n_samples, n_steps = X.shape[:2]
+    if array.shape != (n_samples,) or array.dtype.kind not in "iu":
+        raise ShapeError(
+            f"lengths must be {n_samples} whole numbers, one per series, got shape {array.shape}, dtype {array.dtype}."
+        )
+    bad = np.flatnonzero((array < 1) | (array > n_steps))
     if len(bad):
-        raise OutOfRangeError(f"no answer {bad[0]}: this explanation holds {n}, numbered from 0.")
-    return chosen
+        raise ShapeError(
+            f"lengths must lie in 1..{n_steps}, got {int(array[bad[0]])} for series {int(bad[0])}"
+            f"{f' and {len(bad) - 1} more' if len(bad) > 1 else ''}."
+        )
+    return array.astype(np.int64)
+
+
+def _check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
+    """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise."""
+    wrong = np.abs(array) > LARGEST
+    wrong = wrong if gaps else wrong | np.isnan(array)
+    positions = np.argwhere(wrong)
+    if not len(positions):  # all entries are small enough, only their squares are not; or there are gaps
+        return _with_gaps(array, name, first) if gaps else array
+    where = tuple(int(i) for i in positions[0])
+    value, series = array[where], first + where[0]
+    if np.isfinite(value):
+        raise DataError(
+            f"{name} holds {value:.3g} at {[series, *where[1:]]}, beyond float32's {LARGEST:.2g}. Use larger units."
+        )
+    what = "NaN" if np.isnan(value) else "infinity"
+    more = f"; {len(positions)} such values in all" if len(positions) > 1 else ""
+    remedy = "Fill or drop them first"
+    if what == "NaN":
+        remedy = (
+            "Where nothing was measured, say what the model gets instead, sp.wrap(model, missing='forward') or "
+            "sp.ClassifierConfig(missing='forward'); else fill or drop them first"
+        )
+    raise NonFiniteError(
+        f"{name} holds {what} at [{series}, {where[1]}, {where[2]}] (series {series}, step {where[1]}, "
+        f"feature {where[2]}){more}. {remedy}; pad unequal series with zeros and pass lengths=."
+    )
+
+
+def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
+    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
+    missing = np.isnan(array)
+    rows = np.flatnonzero(missing.all((1, 2)))
+    if len(rows):
+        more = f", and in {len(rows) - 1} more" if len(rows) > 1 else ""
+        raise NonFiniteError(
+            f"{name} holds nothing but NaN in series {first + int(rows[0])}{more}: nothing was measured there. Drop it."
+        )
+    return np.where(missing, np.array(np.nan, dtype=array.dtype), array)

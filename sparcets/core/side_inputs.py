@@ -16,8 +16,8 @@ import numpy as np
 
 from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import LARGEST, FloatArray, IntArray, Series
-from sparcets.core.validation import as_array, text_problem
+from sparcets.core.series import LARGEST, FloatArray, IntArray, Series, as_array
+from sparcets.core.validation import text_problem
 
 if TYPE_CHECKING:
     from sparcets.core.explanation import Explanation

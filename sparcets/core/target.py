@@ -12,8 +12,7 @@ import numpy as np
 from sparcets.core.errors import TargetError, quoted
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import FloatArray, IntArray, StrArray, is_integer, is_number
-from sparcets.core.validation import as_array
+from sparcets.core.series import BoolArray, FloatArray, IntArray, StrArray, as_array, is_integer, is_number
 
 
 @dataclass(frozen=True)
@@ -422,3 +421,27 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
             f"target {int(target)} is not a class index: there are {len(names)} classes, {', '.join(names)}."
         )
     return int(target)
+
+
+def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
+    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
+
+    Parameters
+    ----------
+    proba
+        Probabilities (batch, classes).
+    target
+        Target classes (batch,).
+    confidence
+        The least probability that counts, or None.
+
+    Examples
+    --------
+    >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
+    >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
+    ([True, True, False], [False, True, False])
+    """
+    reached = proba.argmax(1) == target
+    if confidence is not None:
+        reached &= proba[np.arange(len(proba)), target] >= confidence
+    return np.asarray(reached)

@@ -14,17 +14,15 @@ from sparcets.core.errors import ConfigError, DataError, LabelError, ShapeError,
 from sparcets.core.outcome import default_output_names
 from sparcets.core.progress import html_card
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import BoolArray, FloatArray, IntArray, is_number, missing_entries
+from sparcets.core.series import BoolArray, FloatArray, IntArray, as_array, check_padded, is_number, missing_entries
 from sparcets.core.side_inputs import Side, check_side, take_rows
 from sparcets.core.validation import (
     Task,
-    as_array,
     check_ids,
     check_labels,
     check_mutable,
     check_names,
     check_numbers,
-    check_padded,
     check_task,
     check_units,
     text_problem,

@@ -17,8 +17,7 @@ import numpy as np
 from sparcets.core.errors import ConfigError, ShapeError, quoted
 from sparcets.core.registry import unknown_name
 from sparcets.core.seeding import generator, spawn
-from sparcets.core.series import BoolArray, FloatArray, IntArray, is_integer
-from sparcets.core.validation import check_series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, check_series, is_integer
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import check_test_rows, stratified_split
 

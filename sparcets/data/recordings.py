@@ -14,8 +14,8 @@ import numpy as np
 
 from sparcets.core.errors import DataNotFoundError, FeatureMismatchError, FileFormatError, LabelError, ShapeError
 from sparcets.core.registry import did_you_mean
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray
-from sparcets.core.validation import Task, check_ids, check_names, check_padded, check_series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, check_padded, check_series
+from sparcets.core.validation import Task, check_ids, check_names
 from sparcets.io.files import is_file, naming
 
 TABLES = (".csv", ".parquet")

@@ -9,8 +9,7 @@ import numpy as np
 
 from sparcets.core.errors import DataError, ShapeError, quoted
 from sparcets.core.seeding import generator
-from sparcets.core.series import IntArray
-from sparcets.core.validation import as_array
+from sparcets.core.series import IntArray, as_array
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ import os
 from pathlib import Path
 
 from sparcets.core.errors import DataNotFoundError, FileFormatError
-from sparcets.core.validation import check_series
+from sparcets.core.series import check_series
 from sparcets.data.dataset import Dataset
 from sparcets.data.load import data_folder
 from sparcets.data.recordings import read_arrays

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
-from sparcets.core.explanation import Explanation
-from sparcets.core.outcome import NumberPredictions
+from sparcets.core.explanation import Explanation, NumberPredictions
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ClassifierConfig

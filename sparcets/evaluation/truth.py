@@ -23,8 +23,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.explanation import Explanation
-from sparcets.core.outcome import NumberPredictions, is_within
+from sparcets.core.explanation import Explanation, NumberPredictions
+from sparcets.core.outcome import is_within
 from sparcets.core.series import FloatArray
 from sparcets.data.dataset import Dataset
 

@@ -11,10 +11,9 @@ import numpy as np
 from sparcets.core.evidence import shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import is_reached
 from sparcets.core.series import FloatArray, IntArray, Series, StrArray, compare_pairs
 from sparcets.core.side_inputs import side_apart
-from sparcets.core.target import check_target
+from sparcets.core.target import check_target, is_reached
 from sparcets.methods.compatibility import ask_again
 from sparcets.methods.request import runner_up
 

@@ -17,9 +17,8 @@ from sparcets.core.enforcement import BoundConstraints, keep_largest
 from sparcets.core.errors import ConfigError, ConstraintError, quoted
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import is_reached
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, differs, is_integer, is_number
-from sparcets.core.target import BoundTarget
+from sparcets.core.target import BoundTarget, is_reached
 from sparcets.core.words import share_from, unsure_words
 from sparcets.models.base import Classifier
 from sparcets.models.views import Goal, Within, at_length

@@ -14,10 +14,10 @@ from sparcets.core.errors import DataError, ShapeError, StorageError, TargetErro
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import Bar
-from sparcets.core.series import Series
+from sparcets.core.series import Series, as_array, check_lengths, check_padded
 from sparcets.core.side_inputs import check_no_side
 from sparcets.core.target import BoundTarget, is_one_each
-from sparcets.core.validation import as_array, check_ids, check_lengths, check_padded
+from sparcets.core.validation import check_ids
 from sparcets.io.explanations import ExplanationFolder, ShardWriter, queries_per_shard, writing_answers
 from sparcets.methods.request import CallOptions, QueryBlock
 from sparcets.models.base import Model
@@ -85,7 +85,8 @@ class Queries:
         elif not self.iterates:
             if X.ndim != 3 or not len(X) or (lengths is None and info.unequal):
                 self._check(X, lengths, 0)  # raises the right error
-            self.n, self.lengths = len(X), check_lengths(lengths, X)
+            self.n = len(X)
+            self.lengths = lengths if lengths is None else check_lengths(lengths, X)
         if self.n is not None:
             self._check_names(self.n)
         self.known_side = info.side

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import FloatArray, IntArray, Series
+from sparcets.core.series import FloatArray, IntArray, Series, check_padded
 from sparcets.core.side_inputs import SideInputs, check_no_side
-from sparcets.core.validation import check_padded
 from sparcets.training.device import number_of_threads
 
 if TYPE_CHECKING:

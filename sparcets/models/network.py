@@ -20,9 +20,9 @@ from sparcets.core.errors import ConfigError, DataError, FileFormatError, NotFit
 from sparcets.core.info import Scaler
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import FloatArray, IntArray, Series, is_integer
+from sparcets.core.series import FloatArray, IntArray, Series, check_padded, is_integer
 from sparcets.core.settings import ClassifierConfig
-from sparcets.core.validation import check_labels, check_padded
+from sparcets.core.validation import check_labels
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.io.files import MALFORMED, as_path, digest_of_arrays, digest_of_json

@@ -17,8 +17,7 @@ import numpy as np
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, LabelError, ShapeError
 from sparcets.core.seeding import generator
-from sparcets.core.series import FloatArray, IntArray
-from sparcets.core.validation import check_series
+from sparcets.core.series import FloatArray, IntArray, check_series
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import stratified_split
 from sparcets.io.files import naming

@@ -27,8 +27,7 @@ import numpy as np
 
 from sparcets.core.errors import ShapeError
 from sparcets.core.seeding import generator
-from sparcets.core.series import FloatArray, IntArray
-from sparcets.core.validation import check_series
+from sparcets.core.series import FloatArray, IntArray, check_series
 from sparcets.data.splits import check_test_rows
 from sparcets.motion.simulator import N_STEPS, POINTS, SAMPLING_RATE, Trials, simulate_trials
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from sparcets.core.explanation import Explanation
-from sparcets.core.outcome import NumberPredictions
+from sparcets.core.explanation import Explanation, NumberPredictions
 from sparcets.core.words import distinct, probability_below, seconds
 from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
 

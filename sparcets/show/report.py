@@ -18,8 +18,7 @@ from sparcets import __version__
 from sparcets.core.edits import FREE
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import VERDICTS, Verdict, find_segments
-from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.outcome import NumberPredictions
+from sparcets.core.explanation import STATUSES, Explanation, NumberPredictions
 from sparcets.core.series import Series
 from sparcets.core.words import amount, percent
 from sparcets.io.files import as_utf8, atomic_path

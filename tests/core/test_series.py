@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
-from sparcets.core.series import Series, differs, missing_entries
-from sparcets.core.validation import check_padded
+from sparcets.core.series import Series, check_padded, differs, missing_entries
 from sparcets.models.wrap import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor
 

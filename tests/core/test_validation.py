@@ -21,18 +21,9 @@ from sparcets.core.errors import (
     TargetError,
     UnknownNameError,
 )
+from sparcets.core.series import check_lengths, check_padded, check_series
 from sparcets.core.target import check_target
-from sparcets.core.validation import (
-    check_ids,
-    check_labels,
-    check_lengths,
-    check_mutable,
-    check_names,
-    check_padded,
-    check_series,
-    check_units,
-    feature_index,
-)
+from sparcets.core.validation import check_ids, check_labels, check_mutable, check_names, check_units, feature_index
 
 X = np.arange(24.0).reshape(2, 4, 3)
 STRING = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else str  # of NumPy 2

@@ -6,14 +6,14 @@ from collections import Counter
 import pytest
 
 import sparcets as sp
-from sparcets.core import target, validation
+from sparcets.core import series, target, validation
 from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
 X, Y = make_series(40, n_steps=10)
 QUERIES = X[Y != 1]
-CHECKS = ("check_series", "check_labels", "check_target", "check_lengths")
+CHECKS = {"check_series": series, "check_labels": validation, "check_target": target, "check_lengths": series}
 
 
 def build(method, model=None):
@@ -36,8 +36,8 @@ def checked(monkeypatch):
 
         return check
 
-    for name in CHECKS:
-        plain = getattr(target if name == "check_target" else validation, name)
+    for name, home in CHECKS.items():
+        plain = getattr(home, name)
         users = [
             module
             for path, module in sys.modules.items()
