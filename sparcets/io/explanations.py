@@ -31,7 +31,6 @@ from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArr
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
 from sparcets.core.side_inputs import Side, side_from_arrays, side_to_arrays
 from sparcets.io.files import (
-    UNREADABLE,
     as_path,
     check_digest,
     digest_of_array,
@@ -225,25 +224,16 @@ def _common(name: str) -> Any:
     return property(lambda folder: getattr(folder._shared, name))
 
 
-def _beside(name: str) -> Any:
-    """Return a property for what is known of every answer beside its arrays."""
+def _of_answers(name: str) -> Any:
+    """Return a property for what is known of every answer beside its series."""
     return property(lambda folder: getattr(folder._without_series, name))
-
-
-def _joined(name: str) -> Any:
-    """Return a property for an array with one entry per answer, read from all shards once; None where unknown."""
-
-    def read(folder: ExplanationFolder) -> Any:
-        return None if getattr(folder._shared, name) is None else folder._array(name)
-
-    return cached_property(read)
 
 
 class ExplanationFolder(Explanation):
     """An explanation stored on disk as a folder of shards, read on access.
 
-    The fields of :class:`Explanation` are properties here. Arrays with one entry per answer (``status``, ``valid``,
-    ``target``, …) are read from all shards on first access and kept; ``query`` and ``counterfactual``, and with them
+    The fields of :class:`Explanation` are properties here. What has one entry per answer (``status``, ``valid``,
+    ``target``, …) is read from all shards on first access and kept; ``query`` and ``counterfactual``, and with them
     ``delta`` and ``changed``, are read on every access and need memory for all answers. Rows (``e[3]``, ``e[2:5]``,
     ``e[e.valid]``) are ordinary explanations; :meth:`shards` iterates over all of them with the memory of one shard.
 
@@ -271,12 +261,12 @@ class ExplanationFolder(Explanation):
     info, mutable, frozen = _common("info"), _common("mutable"), _common("frozen")
     method, config, constraints = _common("method"), _common("config"), _common("constraints")
     seed, confidence = _common("seed"), _common("confidence")
-    target, status, reason = _joined("target"), _joined("status"), _joined("reason")
-    query_index, lengths = _joined("query_index"), _joined("lengths")
-    ids, subjects = _joined("ids"), _joined("subjects")
-    proba_before, proba_after = _joined("proba_before"), _joined("proba_after")
-    evidence, numbers = _beside("evidence"), _beside("numbers")
-    edit_lists, side = _beside("edit_lists"), _beside("side")
+    target, status, reason = _of_answers("target"), _of_answers("status"), _of_answers("reason")
+    query_index, lengths = _of_answers("query_index"), _of_answers("lengths")
+    ids, subjects = _of_answers("ids"), _of_answers("subjects")
+    proba_before, proba_after = _of_answers("proba_before"), _of_answers("proba_after")
+    evidence, numbers = _of_answers("evidence"), _of_answers("numbers")
+    edit_lists, side = _of_answers("edit_lists"), _of_answers("side")
 
     @property
     def seconds(self) -> float:
@@ -286,12 +276,12 @@ class ExplanationFolder(Explanation):
     @property
     def query(self) -> FloatArray:
         """Queries (answers, time, features); read on every access."""
-        return self._array("query")
+        return np.concatenate([shard.query for shard in self.shards()])
 
     @property
     def counterfactual(self) -> FloatArray:
         """Counterfactuals (answers, time, features); read on every access."""
-        return self._array("counterfactual")
+        return np.concatenate([shard.counterfactual for shard in self.shards()])
 
     @cached_property
     def plausibility(self) -> Mapping[str, FloatArray]:
@@ -312,7 +302,10 @@ class ExplanationFolder(Explanation):
     def shards(self) -> Iterator[Explanation]:
         """Yield the shards in order, as ordinary explanations."""
         for number in range(self.n_shards):
-            yield load_explanation(_file(self.folder, number))
+            shard, like = load_explanation(_file(self.folder, number)), self._shared.query
+            if shard.query.shape[1:] != like.shape[1:] or shard.query.dtype != like.dtype:
+                raise FileFormatError(f"shard {number} of {self.folder} is not of these answers. Explain again.")
+            yield shard
 
     def __len__(self) -> int:
         return len(self.target)
@@ -343,39 +336,20 @@ class ExplanationFolder(Explanation):
         return table
 
     @cached_property
-    def _without_series(self) -> Explanation:
-        """All answers, with series of no steps; of each shard nothing else is kept in memory."""
-        parts = []
-        for shard in self.shards():
-            nothing = shard.query[:, :0].copy()
-            parts.append(replace(shard, query=nothing, counterfactual=nothing, frozen=None))
-        return join(parts)
+    def _parts(self) -> list[Explanation]:
+        """The shards, with series of no steps; of each nothing else is kept in memory."""
+        shards = ((shard, shard.query[:, :0].copy()) for shard in self.shards())
+        return [replace(shard, query=nothing, counterfactual=nothing, frozen=None) for shard, nothing in shards]
 
     @cached_property
-    def _sizes(self) -> list[int]:
-        """Number of answers of each shard."""
-        return [len(self._part(number, "target")) for number in range(self.n_shards)]
+    def _without_series(self) -> Explanation:
+        """All answers, with series of no steps."""
+        return join(self._parts)
 
     @cached_property
     def _starts(self) -> IntArray:
         """Index of the first answer of each shard."""
-        return np.concatenate([[0], np.cumsum(self._sizes)[:-1]]).astype(np.int64)
-
-    def _array(self, name: str) -> np.ndarray[Any, Any]:
-        """Read one array of all shards."""
-        return np.concatenate([self._part(number, name) for number in range(self.n_shards)])
-
-    def _part(self, number: int, name: str) -> np.ndarray[Any, Any]:
-        """Read one array of a shard, of the kind and shape that it has in the first one, with a row per answer."""
-        file, like = _file(self.folder, number), getattr(self._shared, name)
-        array: np.ndarray[Any, Any] = _read(file, name)
-        wrong = array.dtype.kind != like.dtype.kind or array.shape[1:] != like.shape[1:] or array.ndim != like.ndim
-        if wrong or (name != "target" and len(array) != self._sizes[number]):
-            raise FileFormatError(
-                f"{file} is damaged: {name} cannot be {array.dtype} of shape {array.shape}. Explain again with the "
-                "same out=."
-            )
-        return array
+        return np.cumsum([0, *(len(part) for part in self._parts[:-1])])
 
 
 class ShardWriter(ShardFolder):
@@ -472,16 +446,3 @@ def _readable(file: Path) -> Explanation | None:
         return load_explanation(file) if file.exists() else None
     except FileFormatError:
         return None
-
-
-def _read(file: Path, name: str) -> Any:
-    """Read a single array of a shard."""
-    try:
-        # Opened here, because NumPy does not close a file that it opened itself and cannot read.
-        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as stored:
-            expected, array = json.loads(str(stored["header"]))["arrays"], stored[name]
-        if expected[name] != digest_of_array(array):
-            raise ValueError(f"the content of {name} does not match its sha256")
-        return array
-    except UNREADABLE as error:
-        raise FileFormatError(f"{file} is missing or damaged: {error!r}. Explain again with the same out=.") from error
