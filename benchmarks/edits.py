@@ -485,8 +485,8 @@ def laws(scale: float, minutes: float) -> None:
         train, test = (Made(data.X[s], data.y[s], data.names, data.laws) for s in (slice(0, 120), slice(120, 160)))
         config = sp.ClassifierConfig.tiny().override(f"seed={seed}")
         model = sp.TorchClassifier("fcn", config)
-        set_ = sp.Dataset.from_rows(
-            data.X, data.y, train=np.arange(120), test=np.arange(120, 160), feature_names=data.names
+        set_ = sp.Dataset.from_arrays(
+            data.X, data.y, split=(np.arange(120), np.arange(120, 160)), feature_names=data.names
         )
         model.fit(set_, progress=False)
         tiny = replace(sp.ExplainerConfig.tiny(), families=("quantiles", "intervals"), seed=seed)

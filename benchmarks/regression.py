@@ -34,11 +34,10 @@ def cut(seed: int) -> sp.Dataset:
     train = rng.permutation(len(source.X_train))[:TRAINING]
     X = np.concatenate([source.X_train[train], source.X_test])
     strength = np.linalg.norm(X[:, 50:, ACCELERATION], axis=2)
-    return sp.Dataset.from_rows(
+    return sp.Dataset.from_arrays(
         X[:, :50],
         np.stack([strength[:, :25].mean(1), strength[:, 25:].mean(1)], axis=1),
-        train=np.arange(TRAINING),
-        test=np.arange(TRAINING, len(X)),
+        split=(np.arange(TRAINING), np.arange(TRAINING, len(X))),
         name="motionsense, the next second",
         feature_names=source.feature_names,
         units=source.units,

@@ -164,7 +164,7 @@ def test_other_data_than_those_of_the_fit_are_named_by_the_caller(
 
 @row("`model.json` of a fit")
 def test_no_model_outside_of_the_folder_is_loaded(place: Path) -> None:
-    from sparcets.models.own_model import load_own_model
+    from sparcets.models.own_model import load_any_model
 
     pytest.importorskip("onnxruntime")
     folder = place / "received"
@@ -174,7 +174,7 @@ def test_no_model_outside_of_the_folder_is_loaded(place: Path) -> None:
     (folder / "model" / "link.onnx").symlink_to(place / "work.onnx")
     for source in (str(place / "work.onnx"), "../../work.onnx", "link.onnx"):
         write_json(folder / "model" / "model.json", {**header, "source": source})
-        refuses(load_own_model, folder / "model")
+        refuses(load_any_model, folder / "model")
     # Python files: tests/cli/test_own_model.py
 
 

@@ -128,7 +128,7 @@ class Dataset:
                 object.__setattr__(self, field.name, {name: _read_only(array) for name, array in value.items()})
 
     def _check_sizes(self) -> None:
-        """Check that the shapes agree; :meth:`from_arrays` and :meth:`from_rows` check the values too."""
+        """Check that the shapes agree; :meth:`from_arrays` checks the values too."""
         for part in ("train", "test"):
             X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
             if X.ndim != 3 or len(X) != len(y) or X.shape[1:] != self.X_train.shape[1:]:
@@ -201,9 +201,23 @@ class Dataset:
         test_size: float = 0.2,
         seed: int = 0,
         split: Any = None,
+        feature_names: Sequence[str] | None = None,
+        class_names: Sequence[str] | None = None,
+        mutable: Any = None,
+        units: str | Sequence[str] | None = None,
+        sampling_rate: float | None = None,
+        salient: BoolArray | None = None,
+        ids: Any = None,
         subjects: Any = None,
+        lengths: Any = None,
+        side: Any = None,
+        oracle: Oracle | None = None,
         name: str = "arrays",
-        **known: Any,
+        description: str = "",
+        task: Task = "classification",
+        output_names: str | Sequence[str] | None = None,
+        output_units: str | Sequence[str] | None = None,
+        **unknown: Any,
     ) -> Dataset:
         """Check arrays and split them: as ``split`` says, or by subject, or stratified by class.
 
@@ -213,19 +227,28 @@ class Dataset:
             Series (batch, time, features), or a list of series (time, features) of unequal length, which are padded.
             float32 and float64 keep their type, whole numbers become float64.
         y
-            One label per series: class indices 0..K-1, or strings; for ``task="regression"`` a number, or several.
+            One label per series: class indices 0..K-1, or strings, which become the class names; for
+            ``task="regression"`` a number, or several.
         test_size, seed
             Share held out (of the subjects, if given) and the seed of the split, if ``split`` is not given.
         split
-            ``"train"`` or ``"test"`` for each series.
+            ``"train"`` or ``"test"`` for each series, or the rows of the two parts, a pair of arrays.
+        feature_names, class_names
+            Names of the features and of the classes.
+        mutable
+            Features that may change: flags, names or indices.
+        units
+            One unit for all features, or one per feature.
+        sampling_rate
+            In Hz.
         subjects
             One id per series; no subject is in both parts, unless ``split`` says so.
-        name
-            Name of the data set.
-        **known
-            Further metadata, as in :meth:`from_rows`: ``feature_names``, ``class_names``, ``mutable``, ``units``,
-            ``sampling_rate``, ``ids``, ``lengths``, ``side``, ``description``, ``task``, ``output_names``,
-            ``output_units``.
+        salient, ids, lengths, side
+            Per series, as in the attributes.
+        oracle, name, description
+            As in the attributes.
+        task, output_names, output_units
+            For numbers as labels, ``task="regression"``; then names and units of the numbers, a text for a single one.
 
         Examples
         --------
@@ -233,27 +256,71 @@ class Dataset:
         >>> Dataset.from_arrays(rng.normal(size=(50, 8, 3)), ["sick", "well"] * 25)
         Dataset('arrays': 40 training + 10 test series, 8 steps, 3 features, 2 classes)
         """
-        taken = list(inspect.signature(cls.from_rows).parameters)
-        for option in known:
-            if option not in taken:
-                raise ConfigError(
-                    f"Dataset.from_arrays takes no option {option!r}.{did_you_mean(option, taken)} Known: "
-                    f"{', '.join(o for o in taken if o not in ('train', 'test'))}, test_size, seed."
-                )
-        check_task(known.get("task", "classification"))
-        X, known["lengths"] = check_padded(X, known.get("lengths"), gaps=True)
-        if known.get("task") == "regression":
-            labels = np.zeros(len(check_numbers(y, n_samples=len(X))), dtype=np.int64)  # nothing to balance
-        else:
-            labels, _ = check_labels(y, n_samples=len(X), class_names=known.get("class_names"))
+        for option in unknown:
+            known = [name for name in inspect.signature(cls.from_arrays).parameters if name != "unknown"]
+            raise ConfigError(
+                f"Dataset.from_arrays takes no option {option!r}.{did_you_mean(option, known)} Known: "
+                f"{', '.join(known)}."
+            )
+        X, lengths = check_padded(X, lengths, gaps=True)
+        n_features = X.shape[2]
+        if not isinstance(name, str) or not isinstance(description, str):
+            raise DataError(f"name and description must be text, got {quoted(name)} and {quoted(description)}.")
+        # Names of files may be any bytes.
+        name = "".join("�" if text_problem(character, empty=True) else character for character in name)
+        description = description.encode("utf-8", "replace").decode()
+        labels, names, outputs, output_unit = _check_task_labels(
+            y, X, task=task, class_names=class_names, names=output_names, units=output_units
+        )
+        features = check_names(feature_names, n=n_features, what="feature_names")
+        units = check_units(units, what="units", n=n_features, each="feature")
+        if sampling_rate is not None and not (is_number(sampling_rate) and 0 < sampling_rate < np.inf):
+            raise DataError(f"sampling_rate must be a positive number of Hz, got {quoted(sampling_rate)}.")
+        if salient is not None:
+            salient = as_array(salient, "salient", "Pass a flag for every entry.")
+            if salient.shape != X.shape:
+                raise ShapeError(f"salient must have a flag for every entry, {X.shape}, got shape {salient.shape}.")
         subjects = check_ids(subjects, what="subjects", n=len(X))
+        of_each = {
+            "X": X,
+            "y": labels,
+            "salient": salient,
+            "ids": check_ids(ids, what="ids", n=len(X)),
+            "subjects": subjects,
+            "lengths": lengths,
+        }
+        beside = None if side is None else check_side(side, len(X))
         if split is not None:
             (train, test), how = given_split(split, n_samples=len(X)), "given"
         elif subjects is None:
-            (train, test), how = stratified_split(labels, test_size=test_size, seed=seed), "random"
+            classes = labels if names else np.zeros(len(X), dtype=np.int64)  # of numbers, there is nothing to balance
+            (train, test), how = stratified_split(classes, test_size=test_size, seed=seed), "random"
         else:
             (train, test), how = grouped_split(subjects, test_size=test_size, seed=seed), "subject"
-        return cls.from_rows(X, y, train=train, test=test, subjects=subjects, name=name, split=how, **known)
+        absent = sorted(set(labels.tolist()) - set(labels[train].tolist())) if names else []
+        if absent:
+            raise LabelError(
+                f"class {names[absent[0]]!r} has no sample in the training part. Choose another seed or split."
+            )
+        parts: dict[str, Any] = {}
+        for part, rows in (("train", train), ("test", test)):
+            parts |= {f"{key}_{part}": None if a is None else np.asarray(a)[rows] for key, a in of_each.items()}
+            parts[f"side_{part}"] = None if beside is None else take_rows(beside, rows)
+        return cls(
+            name=name,
+            **parts,
+            class_names=names,
+            feature_names=features,
+            units=units,
+            sampling_rate=None if sampling_rate is None else float(sampling_rate),
+            mutable=check_mutable(mutable, feature_names=features, n_features=n_features),
+            oracle=oracle,
+            description=description,
+            split=how,
+            task=task,
+            output_names=outputs,
+            output_units=output_unit,
+        )
 
     @classmethod
     def from_frame(
@@ -288,7 +355,7 @@ class Dataset:
         test_size, seed
             Share held out (of the subjects, if given) and the seed of the split, if there is no column ``split``.
         **known
-            Further metadata, as in :meth:`from_rows`: ``units``, ``sampling_rate``, ``mutable``, ``name``,
+            Further metadata, as in :meth:`from_arrays`: ``units``, ``sampling_rate``, ``mutable``, ``name``,
             ``description``; ``task="regression"`` if the labels are numbers. The sampling rate is found by itself if
             ``time`` is in seconds or a date.
 
@@ -310,102 +377,6 @@ class Dataset:
             check_task(known["task"])
         found = read_frame(frame, columns, task=known.get("task"))
         return to_dataset(found, test_size=test_size, seed=seed, **{"name": "frame", **found.about, **known})
-
-    @classmethod
-    def from_rows(
-        cls,
-        X: Any,
-        y: Any,
-        *,
-        train: IntArray,
-        test: IntArray,
-        feature_names: Sequence[str] | None = None,
-        class_names: Sequence[str] | None = None,
-        mutable: Any = None,
-        units: str | Sequence[str] | None = None,
-        sampling_rate: float | None = None,
-        salient: BoolArray | None = None,
-        ids: Any = None,
-        subjects: Any = None,
-        lengths: Any = None,
-        side: Any = None,
-        oracle: Oracle | None = None,
-        name: str = "arrays",
-        description: str = "",
-        split: str = "given",
-        task: Task = "classification",
-        output_names: str | Sequence[str] | None = None,
-        output_units: str | Sequence[str] | None = None,
-    ) -> Dataset:
-        """Check arrays and use the given rows for training and for test.
-
-        Parameters
-        ----------
-        X, y
-            All series and their labels.
-        train, test
-            Row indices of each part.
-        feature_names, class_names
-            Names; with string labels, the labels are the class names.
-        mutable
-            Features that may change: flags, names or indices.
-        units
-            One unit for all features, or one per feature.
-        sampling_rate
-            In Hz.
-        salient, ids, subjects, lengths, side
-            Per series, as in the attributes.
-        oracle, name, description, split
-            As in the attributes.
-        task, output_names, output_units
-            For numbers as labels, ``task="regression"``; then names and units of the numbers, a text for a single one.
-        """
-        X, lengths = check_padded(X, lengths, gaps=True)
-        n_features = X.shape[2]
-        if not isinstance(name, str) or not isinstance(description, str):
-            raise DataError(f"name and description must be text, got {quoted(name)} and {quoted(description)}.")
-        # Names of files may be any bytes.
-        name = "".join("�" if text_problem(character, empty=True) else character for character in name)
-        description = description.encode("utf-8", "replace").decode()
-        labels, names, outputs, output_unit = _check_task_labels(
-            y, X, train, task=task, class_names=class_names, names=output_names, units=output_units
-        )
-        features = check_names(feature_names, n=n_features, what="feature_names")
-        units = check_units(units, what="units", n=n_features, each="feature")
-        if sampling_rate is not None and not (is_number(sampling_rate) and 0 < sampling_rate < np.inf):
-            raise DataError(f"sampling_rate must be a positive number of Hz, got {quoted(sampling_rate)}.")
-        if salient is not None:
-            salient = as_array(salient, "salient", "Pass a flag for every entry.")
-            if salient.shape != X.shape:
-                raise ShapeError(f"salient must have a flag for every entry, {X.shape}, got shape {salient.shape}.")
-        of_each = {
-            "X": X,
-            "y": labels,
-            "salient": salient,
-            "ids": check_ids(ids, what="ids", n=len(X)),
-            "subjects": check_ids(subjects, what="subjects", n=len(X)),
-            "lengths": lengths,
-        }
-        beside = None if side is None else check_side(side, len(X))
-        parts: dict[str, Any] = {}
-        for part, rows in (("train", train), ("test", test)):
-            parts |= {f"{key}_{part}": None if a is None else np.asarray(a)[rows] for key, a in of_each.items()}
-            parts[f"side_{part}"] = None if beside is None else take_rows(beside, rows)
-        return cls(
-            name=name,
-            **parts,
-            class_names=names,
-            feature_names=features,
-            units=units,
-            sampling_rate=None if sampling_rate is None else float(sampling_rate),
-            mutable=check_mutable(mutable, feature_names=features, n_features=n_features),
-            oracle=oracle,
-            description=description,
-            split=split,
-            task=task,
-            output_names=outputs,
-            output_units=output_unit,
-        )
 
 
 MAX_NAMES = 12  # features and classes that are named before the rest is counted
@@ -452,7 +423,7 @@ def label_table(ds: Dataset) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
 
     >>> from sparcets.data.dataset import Dataset
     >>> X, y = np.zeros((6, 2, 1)), np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    >>> ds = Dataset.from_rows(X, y, train=np.arange(4), test=np.arange(4, 6), task="regression", output_units="mmHg")
+    >>> ds = Dataset.from_arrays(X, y, split=(np.arange(4), np.arange(4, 6)), task="regression", output_units="mmHg")
     >>> label_table(ds)
     (('number', 'unit', 'training', 'test'), [('number', 'mmHg', '1 to 4, mean 2.5', '5 to 6, mean 5.5')])
     """
@@ -514,17 +485,13 @@ def series_digests(X: Any) -> list[str]:
 def _check_task_labels(
     y: Any,
     X: FloatArray,
-    train: IntArray,
     *,
     task: Task,
     class_names: Sequence[str] | None,
     names: str | Sequence[str] | None,
     units: str | Sequence[str] | None,
 ) -> tuple[np.ndarray[Any, Any], tuple[str, ...], tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return the labels, the names of the classes, and names and units of the numbers.
-
-    Every class must have a series in the training part (``train``, its rows).
-    """
+    """Return the labels, the names of the classes, and names and units of the numbers."""
     if task == "regression":
         if class_names is not None:
             raise ConfigError("class_names are for classes; task='regression' takes output_names and output_units.")
@@ -537,9 +504,4 @@ def _check_task_labels(
     if names is not None or units is not None:
         raise ConfigError("output_names and output_units are for numbers as labels: pass task='regression', too.")
     labels, found = check_labels(y, n_samples=len(X), class_names=class_names)
-    absent = sorted(set(labels.tolist()) - set(labels[train].tolist()))
-    if absent:
-        raise LabelError(
-            f"class {found[absent[0]]!r} has no sample in the training part. Choose another seed or split."
-        )
     return labels, found, None, None

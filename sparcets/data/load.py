@@ -283,7 +283,7 @@ def load_file(
 
 
 def to_dataset(found: Recordings, *, test_size: float, seed: int, **about: Any) -> Dataset:
-    """Check and split recordings, as they say themselves or at random; ``about`` are arguments of ``from_rows``."""
+    """Check and split recordings, as they say themselves or at random; ``about`` are arguments of ``from_arrays``."""
     how = about.pop("split", None)
     names = ("feature_names", "ids", "subjects", "lengths", "salient", "side", "split")
     about |= {name: getattr(found, name) for name in names}

@@ -14,6 +14,7 @@ import os
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,11 +129,10 @@ def load_motionsense(
             train, test = stratified_split(y, test_size=test_size, seed=seed)
         else:
             train, test = grouped_split(people, test_size=test_size, seed=seed)
-        return Dataset.from_rows(
+        data = Dataset.from_arrays(
             np.concatenate(series),
             y,
-            train=train,
-            test=test,
+            split=(train, test),
             feature_names=FEATURES,
             class_names=codes,
             units=UNITS,
@@ -141,8 +141,8 @@ def load_motionsense(
             name="motionsense",
             description=f"Phone in the trouser pocket, windows of 2 s from {n_recordings} recordings of "
             f"{len(np.unique(people))} people (MotionSense)",
-            split=split,
         )
+        return replace(data, split=split)
 
 
 def cut_windows(rows: FloatArray) -> FloatArray:

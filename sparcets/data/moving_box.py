@@ -7,7 +7,7 @@ determine the class are known, and so is the optimal counterfactual: shift the b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -342,18 +342,17 @@ def load_moving_box(
         X[rows] += boxes.shift(y[rows])[:, None, None] * salient[rows]
         parts.append(boxes)
 
-    return Dataset.from_rows(
+    data = Dataset.from_arrays(
         X,
         y,
-        train=train,
-        test=test,
+        split=(train, test),
         class_names=("0", "1"),
         salient=salient,
         oracle=BoxOracle(Boxes.join(parts).take(test)),
         name="moving_box",
         description=_description(kind_names, process_names, n),
-        split="random",
     )
+    return replace(data, split="random")
 
 
 def _description(kinds: Sequence[str], processes: Sequence[str], n: int) -> str:

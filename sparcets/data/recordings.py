@@ -46,7 +46,7 @@ class Recordings:
     salient, side
         Entries that determine the class, and side inputs by name; None where unknown.
     about
-        What else the file says: further arguments of :meth:`Dataset.from_rows`.
+        What else the file says: further arguments of :meth:`Dataset.from_arrays`.
     """
 
     X: Any

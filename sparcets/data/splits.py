@@ -136,7 +136,8 @@ def given_split(split: Any, *, n_samples: int) -> tuple[IntArray, IntArray]:
     Parameters
     ----------
     split
-        ``"train"`` or ``"test"`` for each series. Flags and numbers are refused: nothing says which part they mean.
+        ``"train"`` or ``"test"`` for each series; flags and numbers are refused: nothing says which part they mean. Or
+        the rows of the two parts, a pair of arrays, whose order is kept.
     n_samples
         Number of series.
 
@@ -146,6 +147,8 @@ def given_split(split: Any, *, n_samples: int) -> tuple[IntArray, IntArray]:
     >>> train.tolist(), test.tolist()
     ([0, 2], [1])
     """
+    if isinstance(split, tuple) and len(split) == 2 and all(isinstance(rows, np.ndarray) for rows in split):
+        return split
     needed = f"split must be {n_samples} words, 'train' or 'test', one per series"
     array = as_array(split, "split", "Pass 'train' or 'test' for each series.")
     if array.shape != (n_samples,):

@@ -275,9 +275,7 @@ class AdversarialExplainer(BaseExplainer[A]):
             discriminator = Discriminator(
                 n_features=info.n_features,
                 n_targets=info.n_classes if conditional else 1,
-                backbone=config.discriminator.backbone,
-                hidden=config.discriminator.hidden,
-                layers=config.discriminator.layers,
+                **config.discriminator.to_dict(),
             )
         objective = Objective(
             config.weights,
@@ -310,18 +308,14 @@ class AdversarialExplainer(BaseExplainer[A]):
     def _build_generator(
         self, info: SeriesInfo, mutable: list[int], *, conditional: bool, low: Tensor, high: Tensor
     ) -> Generator:
-        config = self.config.generator
         return Generator(
             n_features=info.n_features,
             mutable=mutable,
             n_targets=info.n_classes if conditional else 1,
-            backbone=config.backbone,
-            hidden=config.hidden,
-            layers=config.layers,
-            dropout=config.dropout,
             head=self.head,
             low=low.cpu(),
             high=high.cpu(),
+            **self.config.generator.to_dict(),
         )
 
     def _check_generator(self, job: FitJob, queries: IntArray) -> None:
@@ -344,7 +338,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:
             log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
-        valid = float((self.classifier.predict_unchecked(admitted, series.lengths) == target).mean())
+        valid = float((self.classifier.outputs_unchecked(admitted, series.lengths).argmax(1) == target).mean())
         if valid < FEW_VALID:
             log.warning(
                 "after the training, %.0f %% of the training queries reach their target. Train longer (train.epochs), "

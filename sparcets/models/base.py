@@ -162,10 +162,6 @@ class Model(ABC):
             parts.append(found)
         return np.concatenate(parts)
 
-    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> np.ndarray[Any, Any]:
-        """Do what ``predict`` does with series and lengths that were checked before; for internal calls."""
-        return self.outputs_unchecked(X, lengths)
-
     @abstractmethod
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
         """Return the outputs for at most ``PREDICT_BATCH`` checked series."""
@@ -244,11 +240,6 @@ class Classifier(Model):
         return self._class_names
 
     @property
-    def n_classes_known(self) -> bool:
-        """Whether the number of classes is known already; of a black box it may be known after a prediction only."""
-        return self._class_names is not None
-
-    @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
@@ -281,11 +272,6 @@ class Classifier(Model):
         """
         return np.asarray(self.predict_proba(X, lengths, side=side).argmax(1), dtype=np.int64)
 
-    @final
-    def predict_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray:
-        """Return the index of the class of each series, which were checked before; for internal calls."""
-        return np.asarray(self.outputs_unchecked(X, lengths).argmax(1), dtype=np.int64)
-
     def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
         """Return what the ``predict`` of a user's estimator says, (batch,); None if there is none."""
         return None
@@ -305,7 +291,7 @@ class Classifier(Model):
         return (log_proba.cpu() if self.device.type == "mps" else log_proba).double().exp().cpu().numpy()
 
     def _contradiction(self, info: SeriesInfo) -> str:
-        names = self.class_names if self.n_classes_known else info.class_names
+        names = self._class_names or info.class_names
         if info.outcome:
             return f"a model that predicts numbers, {self.name} predicts classes"
         if len(names) != info.n_classes or (self.named and names != info.class_names):

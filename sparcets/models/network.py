@@ -316,10 +316,6 @@ class TorchClassifier(_Network, Classifier):
         logits = self._raw(x, lengths)
         return with_prediction(logits.log_softmax(1), logits.argmax(1))
 
-    def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        self._fitted()
-        return super()._outputs(X, lengths)
-
     def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
         """Return the rows that were left out of its training, if these are the series that it was fitted on."""
         scaler = Scaler.fit(X, lengths)

@@ -164,25 +164,6 @@ class OwnModel:
         return digest_of_bytes(self.file.read_bytes())
 
 
-def load_any_model(folder: Path, *, device: str, model: str | None = None) -> Classifier | Regressor:
-    """Read a classifier of ours, or find a model of the user again and verify it.
-
-    Parameters
-    ----------
-    folder
-        Where the model was saved.
-    device
-        Device of a classifier of ours.
-    model
-        The Python file and function of the user's own model, which the caller allows to be run; None allows nothing.
-    """
-    if is_own_model(folder):
-        return load_own_model(folder, model)
-    if model is not None:
-        raise ConfigError(f"{folder} holds a classifier of sparcets, for which no file is run: leave out {model}.")
-    return load_classifier(folder, device=device)
-
-
 def is_own_model(folder: Path) -> bool:
     """Whether the folder holds a model of the user."""
     return inside(folder, HEADER).is_file()
@@ -297,11 +278,22 @@ def others_than_model(folder: Path) -> list[Path]:
     return [path for path in sorted(entries) if path not in own or path.is_symlink()]
 
 
-def load_own_model(folder: Path, model: str | None = None) -> Classifier | Regressor:
-    """Return the model that a folder names; raise unless it is there and answers as it did.
+def load_any_model(folder: Path, *, device: str = "auto", model: str | None = None) -> Classifier | Regressor:
+    """Read a classifier of ours, or find a model of the user again; raise unless it is there and answers as it did.
 
-    ``model`` is the Python file and function that the caller allows to be run, if any.
+    Parameters
+    ----------
+    folder
+        Where the model was saved.
+    device
+        Device of a classifier of ours.
+    model
+        The Python file and function of the user's own model, which the caller allows to be run; None allows nothing.
     """
+    if not is_own_model(folder):
+        if model is not None:
+            raise ConfigError(f"{folder} holds a classifier of sparcets, for which no file is run: leave out {model}.")
+        return load_classifier(folder, device=device)
     own = read_own_model(folder, model)
     loaded = own.load()
     try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +81,10 @@ def _simulated(test_size: float, seed: int) -> Dataset:
     trials = simulate_trials(COUNTS, generator(seed, "catching"))
     train, test = stratified_split(trials.label, test_size=test_size, seed=seed)
     names = [f"{group}-{i + 1:02d}" for group in CLASS_NAMES for i in range(PERSONS_PER_CLASS)]
-    return Dataset.from_rows(
+    data = Dataset.from_arrays(
         trials.points.reshape(len(trials.points), N_STEPS, len(FEATURES)).astype(np.float32),
         trials.label,
-        train=train,
-        test=test,
+        split=(train, test),
         feature_names=FEATURES,
         class_names=CLASS_NAMES,
         mutable=MUTABLE,
@@ -94,8 +94,8 @@ def _simulated(test_size: float, seed: int) -> Dataset:
         oracle=CatchingOracle(COUNTS, seed, test),
         name="catching (simulated)",
         description="Simulated two-handed ball catching, seen from the side: a model, no patient was measured.",
-        split="random",
     )
+    return replace(data, split="random")
 
 
 def _recorded(folder: Path, features: Sequence[str] | None) -> Dataset:
@@ -109,11 +109,10 @@ def _recorded(folder: Path, features: Sequence[str] | None) -> Dataset:
     n_test = len(parts[-1][0])
     X = np.concatenate([x for x, _ in parts])
     rows = np.arange(len(X))
-    return Dataset.from_rows(
+    return Dataset.from_arrays(
         X,
         np.concatenate([y for _, y in parts]),
-        train=rows[:-n_test],
-        test=rows[-n_test:],
+        split=(rows[:-n_test], rows[-n_test:]),
         feature_names=_names(folder, features),
         class_names=CLASS_NAMES,
         mutable=MUTABLE,

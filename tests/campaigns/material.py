@@ -101,7 +101,7 @@ class Material:
     def dataset(self) -> sp.Dataset:
         """Return the training series with names."""
         rows = np.arange(len(self.X))
-        return sp.Dataset.from_rows(self.X, self.y, train=rows, test=rows[:6], feature_names=self.names)
+        return sp.Dataset.from_arrays(self.X, self.y, split=(rows, rows[:6]), feature_names=self.names)
 
 
 def quick(method: str, classifier: Classifier, *, setting: int = 0, **changes: Any) -> BaseExplainer[Any]:

@@ -57,7 +57,7 @@ def test_metadata_is_split_with_its_rows() -> None:
 def test_given_rows_keep_their_order() -> None:
     salient = np.zeros(X.shape, dtype=bool)
     salient[7, 2, 1] = True
-    ds = Dataset.from_rows(X, Y, train=np.array([5, 2, 9]), test=np.array([7, 0]), salient=salient)
+    ds = Dataset.from_arrays(X, Y, split=(np.array([5, 2, 9]), np.array([7, 0])), salient=salient)
     assert rows_of(ds.X_train) == [5, 2, 9] and rows_of(ds.X_test) == [7, 0] and ds.split == "given"
     assert ds.salient_train is not None and not ds.salient_train.any()
     assert ds.salient_test is not None and np.argwhere(ds.salient_test).tolist() == [[0, 2, 1]]

@@ -47,11 +47,10 @@ def datasets(draw):
     def maybe(value):
         return value if draw(st.booleans()) else None
 
-    return Dataset.from_rows(
+    data = Dataset.from_arrays(
         X,
         y,
-        train=train,
-        test=test,
+        split=(train, test),
         class_names=draw(st.sampled_from([("b", "a"), ("1", "2"), ("10", "9"), ("é", "0")])),
         feature_names=maybe(draw(st.lists(word, min_size=n_features, max_size=n_features, unique=True))),
         units=maybe(draw(st.lists(unit, min_size=n_features, max_size=n_features))),
@@ -65,8 +64,8 @@ def datasets(draw):
         oracle=lambda series, rows: np.zeros(len(series), dtype=np.int64),
         name=draw(text),
         description=draw(text),
-        split=draw(st.sampled_from(["given", "random", "subject"])),
     )
+    return dataclasses.replace(data, split=draw(st.sampled_from(["given", "random", "subject"])))
 
 
 @settings(deadline=None, max_examples=60)

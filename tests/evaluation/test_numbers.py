@@ -58,7 +58,7 @@ def test_the_nearest_series_count_by_their_distance():
     pytest.importorskip("aeon")
     X = np.zeros((4, 9, 1)) + np.array([0.0, 1.0, 3.0, 100.0])[:, None, None]
     judge = NumberJudge("distances").fit(
-        sp.Dataset.from_rows(X, [0.0, 1.0, 3.0, 100.0], train=range(4), test=[], task="regression")
+        sp.Dataset.from_arrays(X, [0.0, 1.0, 3.0, 100.0], split=(np.arange(4), np.arange(0)), task="regression")
     )
     # Squared distances to 0.5: 0.25, 0.25 and 6.25 for each step; so the weights are 25, 25 and 1.
     found = judge.predict(np.full((1, 9, 1), 0.5))

@@ -39,21 +39,19 @@ def test_series_come_in_batches_and_the_answers_in_order():
     np.testing.assert_array_equal(model.predict(series), (series[:, 0, 0] < 0.5).astype(int))
     # What was checked before gives the same, in the same batches.
     np.testing.assert_array_equal(model.outputs_unchecked(series, lengths), proba)
-    np.testing.assert_array_equal(model.predict_unchecked(series, lengths), proba.argmax(1))
     assert max(len(x) for x, _ in model.given) == PREDICT_BATCH
     # Only the input goes unchecked.
-    assert Fixed(even).predict_unchecked(np.full_like(X, np.nan)).tolist() == [0] * 5
+    assert Fixed(even).outputs_unchecked(np.full_like(X, np.nan)).tolist() == [[0.5, 0.5]] * 5
     with pytest.raises(ModelOutputError):
         Fixed(np.full((5, 3), 0.4)).outputs_unchecked(X)
 
 
 def test_the_first_prediction_tells_the_number_of_classes():
     model = Fixed(even)
-    assert not model.n_classes_known
     with pytest.raises(ModelOutputError, match=r"not known before the first prediction\. Pass n_classes="):
         _ = model.n_classes
     model.predict_proba(X)
-    assert model.n_classes_known and model.class_names == ("0", "1") and not model.named
+    assert model.class_names == ("0", "1") and not model.named
     model.output = lambda X: np.full((len(X), 4), 0.25)
     with pytest.raises(ModelOutputError, match=r"returned 4 columns for 2 classes \(0, 1\)"):
         model.predict_proba(X)
@@ -77,7 +75,7 @@ def test_what_is_no_table_of_probabilities_is_refused_and_forgotten(output, mess
     model = Fixed(output)
     with pytest.raises(ModelOutputError, match=message):
         model.predict_proba(X)
-    assert not model.n_classes_known
+    assert repr(model).endswith("classes not known yet)")
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ def test_one_sigmoid_output_for_two_classes(tmp_path):
 def test_nobody_is_in_the_validation_part_and_in_the_other(tmp_path, caplog):
     def learn(subjects):
         rows = np.arange(len(X))
-        ds = sp.Dataset.from_rows(X, Y, train=rows, test=rows[:0], subjects=subjects)
+        ds = sp.Dataset.from_arrays(X, Y, split=(rows, rows[:0]), subjects=subjects)
         return sp.TorchClassifier("fcn", config()).fit(ds)
 
     people = np.repeat(np.arange(6), 10)

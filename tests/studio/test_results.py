@@ -23,7 +23,7 @@ LABELS = np.array([0, 1] * 5)
 
 
 def make(**known: Any) -> sp.Dataset:
-    return sp.Dataset.from_rows(ROWS, LABELS, train=np.arange(6), test=np.arange(6, 10), **known)
+    return sp.Dataset.from_arrays(ROWS, LABELS, split=(np.arange(6), np.arange(6, 10)), **known)
 
 
 def new(n: int = 2, **known: Any) -> Recordings:

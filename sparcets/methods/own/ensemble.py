@@ -412,7 +412,8 @@ class Members:
             net = TorchClassifier(architecture, own).fit_unchecked(
                 part.values, y[some], part.lengths, info.class_names, named=True, progress=False, subjects=people
             )
-            return [net] if np.mean(net.predict_unchecked(part.values, part.lengths) == y[some]) > chance else []
+            said = net.outputs_unchecked(part.values, part.lengths).argmax(1)
+            return [net] if np.mean(said == y[some]) > chance else []
 
         others = [name for name in names if name != NEURAL]
         with progress_bar("fitting models of other kinds", 2 * len(others) + 1, show=job.progress) as bar:
@@ -467,12 +468,13 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     explained, y = members.explained, job.y[rows]
     measured = choose_series(y, spawn(seed, "accuracy"), config.max_series)
     some = job.series[rows[measured]]
+    said = explained.outputs_unchecked(some.values, some.lengths).argmax(1)
     ensemble = Ensemble(
         explained=explained,
         networks=members.networks,
         families=members.families,
         levels=torch.zeros(0, job.info.n_classes),
-        explained_accuracy=float(np.mean(explained.predict_unchecked(some.values, some.lengths) == y[measured])),
+        explained_accuracy=float(np.mean(said == y[measured])),
         selector=Selector(members.judge_networks, members.judges, gaps=classifier.takes_gaps),
         scaler=job.info.scaler,
         device=resolve_device(config.device),

@@ -180,7 +180,7 @@ def test_nobody_is_in_two_parts_of_any_split_of_a_fit(monkeypatch, task, tmp_pat
         monkeypatch.setattr(place, "held_out_split", recorded)
     rows, people = np.arange(len(X)), np.array([f"p{i % 8}" for i in range(len(X))])
     labels = Y if task == "classification" else X[..., 0].mean(1)
-    ds = sp.Dataset.from_rows(X, labels, train=rows, test=rows[:6], subjects=people, task=task)
+    ds = sp.Dataset.from_arrays(X, labels, split=(rows, rows[:6]), subjects=people, task=task)
     model = mean_proba if task == "classification" else (lambda x: np.asarray(x)[..., 0].mean(1))
     classifier = sp.wrap(model, **({"n_classes": 3} if task == "classification" else {"task": task}))
     ex = build('families=["neural", "intervals"]', classifier=classifier).fit(ds, progress=False)

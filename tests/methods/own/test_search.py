@@ -361,7 +361,7 @@ NAMES = ("stance", "swing", "stride", "steps", "low", "high")
 def lawful() -> sp.Explainer:
     series, y = gait(80, 0)
     rows = np.arange(80)
-    ds = sp.Dataset.from_rows(series, y, train=rows, test=rows[:4], feature_names=NAMES)
+    ds = sp.Dataset.from_arrays(series, y, split=(rows, rows[:4]), feature_names=NAMES)
     return sp.Explainer(sp.wrap(law_model, n_classes=2), CHEAP).fit(ds, progress=False)
 
 
@@ -402,7 +402,7 @@ def test_a_law_can_be_left_out(lawful: sp.Explainer) -> None:
     name = next(law.name for law in lawful.laws_ if law.kind == "identity")
     series, y = gait(80, 0)
     rows = np.arange(80)
-    ds = sp.Dataset.from_rows(series, y, train=rows, test=rows[:4], feature_names=NAMES)
+    ds = sp.Dataset.from_arrays(series, y, split=(rows, rows[:4]), feature_names=NAMES)
     config = CHEAP.override(f'without_laws=["{name}"]')
     free = sp.Explainer(sp.wrap(law_model, n_classes=2), config).fit(ds, progress=False)
     left = {law.name for law in free.laws_}  # and orders that the identity implied

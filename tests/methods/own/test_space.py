@@ -94,7 +94,7 @@ def test_gaps_and_constant_features_do_not_matter() -> None:
 
 def test_a_space_where_less_may_change_and_stored() -> None:
     X = together([3, 2])
-    ds = sp.Dataset.from_rows(X, Y, train=np.arange(60), test=np.arange(4))
+    ds = sp.Dataset.from_arrays(X, Y, split=(np.arange(60), np.arange(4)))
     config = sp.ExplainerConfig.tiny().override('families=["intervals"]', 'groups=[["f0","f1"]]')
     model = sp.wrap(lambda x: np.stack([(x[:, 0, 0] > 0), (x[:, 0, 0] <= 0)], 1).astype(float), n_classes=2)
     with pytest.warns(sp.ModelWarning):
