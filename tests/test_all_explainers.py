@@ -17,12 +17,12 @@ EXCEPTIONS: dict[tuple[str, str], str] = {}
 class Small(Subject):
     """With fewer series and queries: a search takes its time for each."""
 
-    data = make_series(72, seed=0)
+    data = make_series(60, seed=0)
 
     @cached_property
     def queries(self) -> np.ndarray:
         X, y = make_series(36, seed=1)
-        return X[y != 1][:8]
+        return X[y != 1][:5]
 
 
 @cache

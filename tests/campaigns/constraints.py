@@ -25,6 +25,7 @@ from sparcets.evaluation.measures import sparsity as measured_sparsity
 from sparcets.methods.base import BaseExplainer
 from tests.campaigns.material import Material, draw_material
 from tests.campaigns.registry import campaign
+from tests.obeyed import broken_constraints, frozen_entries, groups_of, index_of
 
 TIE = 1e-6  # of probabilities: below it, the last bits of a network decide, which depend on the size of the batch
 SLOW = "sparcets"  # its fits and searches take a hundred times as long as those of the others
@@ -184,23 +185,7 @@ def in_some_form(rng: np.random.Generator, X: FloatArray) -> Any:
     return forms[rng.integers(len(forms))]
 
 
-# What must hold. Written down anew from the documentation, not with the library's own code.
-
-
-def frozen_entries(given: list[sp.Constraints], material: Material) -> BoolArray:
-    """Return the entries (time, features) that no answer may change."""
-    T, F = material.X.shape[1:]
-    fixed = np.zeros((T, F), dtype=bool)
-    for one in given:
-        fixed[:, [_index(f, material) for f in one.immutable]] = True
-        of_features = one.frozen if isinstance(one.frozen, dict) else dict.fromkeys(range(F), one.frozen)
-        for feature, windows in of_features.items():
-            for start, stop in windows:
-                fixed[start:stop, _index(feature, material)] = True
-    for _ in range(F):  # a group with an immutable member is immutable, and so are groups that share members with it
-        for members in _groups(given, material):
-            fixed[:, members] |= fixed[:, members].all(0).any()
-    return fixed
+# What must hold.
 
 
 def conflict(given: list[sp.Constraints | None], material: Material) -> bool:
@@ -210,15 +195,15 @@ def conflict(given: list[sp.Constraints | None], material: Material) -> bool:
     constant = sp.Constraints(immutable=np.flatnonzero(info.constant).tolist())  # such features never change
     known = [*(one for one in given if one is not None), constant]
     for one in known:
-        fixed = frozen_entries([one, constant], material)
-        without_windows = frozen_entries([sp.Constraints(immutable=one.immutable, groups=one.groups)], material)
+        fixed = _frozen([one, constant], material)
+        without_windows = _frozen([sp.Constraints(immutable=one.immutable, groups=one.groups)], material)
         if fixed.all() or any(without_windows[:, _index(f, material)].all() for f in one.direction):
             return True
-    fixed = frozen_entries(known, material)
+    fixed = _frozen(known, material)
     for f in range(fixed.shape[1]):
         fixed[:, f] |= contradicted(f, known, material)
     known.append(sp.Constraints(immutable=np.flatnonzero(fixed.all(0)).tolist()))
-    return bool((fixed | frozen_entries(known, material)).all())
+    return bool((fixed | _frozen(known, material)).all())
 
 
 def contradicted(f: int, given: list[sp.Constraints], material: Material) -> bool:
@@ -233,7 +218,7 @@ def contradicted(f: int, given: list[sp.Constraints], material: Material) -> boo
 
 def count_free(given: list[sp.Constraints], material: Material) -> IntArray:
     """Return how many entries may change of series of 0, 1, … steps (time + 1,): the denominator of every share."""
-    fixed, groups = frozen_entries(given, material), _groups(given, material)
+    fixed, groups = _frozen(given, material), groups_of(given, material.names)
     fixed[:, [f for f in range(fixed.shape[1]) if contradicted(f, given, material)]] = True
     for members in groups * len(groups):  # groups may share members
         fixed[:, members] |= fixed[:, members].any(1, keepdims=True)
@@ -243,30 +228,9 @@ def count_free(given: list[sp.Constraints], material: Material) -> IntArray:
 def _broken_constraints(
     e: Explanation, given: list[sp.Constraints], call: Call, material: Material
 ) -> dict[str, BoolArray]:
-    q, x, changed = e.query.astype(np.float64), e.counterfactual.astype(np.float64), e.counterfactual != e.query
-    inside = Series(q, e.lengths).inside
-    broken = {
-        "an entry that may not change did": (changed & frozen_entries(given, material)).any((1, 2)),
-        "padding changed": (changed & ~inside[..., None]).any((1, 2)),
-    }
-    for one in given:
-        for feature, (low, high) in one.ranges.items():
-            f = _index(feature, material)
-            outside = changed[..., f] & ((x[..., f] < low) | (x[..., f] > high))
-            broken[f"feature {f} left its range {low}, {high}"] = outside.any(1)
-        for feature, limit in one.max_step.items():
-            f = _index(feature, material)
-            steps, own = np.abs(np.diff(x[..., f], axis=1)), np.abs(np.diff(q[..., f], axis=1))
-            too_large = (steps > np.maximum(limit, own)) & inside[:, 1:]
-            broken[f"feature {f} has a step larger than {limit}"] = too_large.any(1)
-        for feature, direction in one.direction.items():
-            f = _index(feature, material)
-            sign = 1 if direction == "up" else -1
-            broken[f"feature {f} went against {direction}"] = (sign * (x[..., f] - q[..., f]) < 0).any(1)
-    broken |= broken_shapes(e, given, material)
-    for members in _groups(given, material):
-        torn = changed[..., members].any(-1) & ~changed[..., members].all(-1)
-        broken[f"the group {members} did not change together"] = torn.any(1)
+    known: dict[str, Any] = {"names": material.names, "span": e.info.span, "lengths": e.lengths}
+    broken = broken_constraints(given, e.query, e.counterfactual, **known) | _broken_shapes(e, given, material)
+    changed, inside = e.counterfactual != e.query, Series(e.query, e.lengths).inside
     free, n_changed = count_free(given, material)[inside.sum(1)], changed.sum((1, 2))
     if "sparsity" in call.options:
         broken[f"more than {call.options['sparsity']} changed"] = n_changed > call.options["sparsity"] * free + 1e-9
@@ -298,6 +262,7 @@ def _inconsistent(
         others = [j for j in range(i - i % n, i) if e.valid[j]]
         valid_twice[i] = e.valid[i] and not unchanged[i] and any(same_bits(cf[i], cf[j]) for j in others)
         late[i] = e.valid[i] and i % n > 0 and not e.valid[i - 1]
+    by_edits = [sp.apply_edits(e.query[i], e.edits(i)) for i in range(len(e))]
     segments = find_segments(e.changed)
     told = np.zeros(len(e), dtype=np.int64)
     np.add.at(told, segments.series, segments.end - segments.start)
@@ -327,6 +292,7 @@ def _inconsistent(
         "the verdict": (e.verdict == "believed") & ~(e.valid & e.believed & ~unchanged),
         "the verdict of what was not reached": (e.verdict == "not reached") != ~e.valid,
         "the verdict of what is unchanged": (e.verdict == "unchanged") != unchanged,
+        "edits make something else": np.array([not same_bits(*two) for two in zip(by_edits, cf, strict=True)]),
         "segments or table do not hold the changes": told != e.changed.sum((1, 2)),
         "the table": np.bincount(frame["answer"], frame["end"] - frame["start"], len(e)) != told,
         "no words": np.array([not (texts[2 * i] and texts[2 * i + 1]) for i in range(len(e))]),
@@ -344,11 +310,11 @@ def _other_target(e: Explanation, target: Any, n: int) -> BoolArray:
 
 
 def _index(feature: Any, material: Material) -> int:
-    return feature if isinstance(feature, int) else material.names.index(feature)
+    return index_of(feature, material.names)
 
 
-def _groups(given: list[sp.Constraints], material: Material) -> list[list[int]]:
-    return [[_index(f, material) for f in members] for one in given for members in one.groups.values() if members]
+def _frozen(given: list[sp.Constraints], material: Material) -> BoolArray:
+    return frozen_entries(given, material.names, material.X.shape[1])
 
 
 def _bits(x: FloatArray) -> IntArray:
@@ -383,29 +349,14 @@ def even_out(counterfactuals: Any, queries: Any) -> Any:
     return moved
 
 
-def broken_shapes(e: Explanation, given: list[sp.Constraints], material: Material) -> dict[str, BoolArray]:
-    """Return what does not hold, by answer (answers,)."""
+def _broken_shapes(e: Explanation, given: list[sp.Constraints], material: Material) -> dict[str, BoolArray]:
+    """Return what does not hold, by answer, of features of zeros and ones and of the projection."""
     q, x, changed = e.query.astype(np.float64), e.counterfactual.astype(np.float64), e.counterfactual != e.query
     span, unit = e.info.span, np.spacing(np.abs(e.query).max((0, 1))).astype(np.float64)
     broken: dict[str, BoolArray] = {}
-    binary = [f for f in range(q.shape[2]) if set(np.unique(material.X[..., f]).tolist()) == {0.0, 1.0}]
-    for f in binary:
-        broken[f"feature {f} is 0 or 1 no more"] = (changed[..., f] & ~np.isin(x[..., f], (0, 1))).any(1)
-    for one in given:
-        if one.max_features is not None:
-            broken[f"more than {one.max_features} features changed"] = changed.any(1).sum(1) > one.max_features
-        for feature in one.integer:
-            f = _index(feature, material)
-            broken[f"feature {f} is not whole"] = (changed[..., f] & (x[..., f] != np.rint(x[..., f]))).any(1)
-        for feature, direction in one.monotone.items():
-            f, sign = _index(feature, material), 1 if direction == "up" else -1
-            both = changed[:, 1:, f] & changed[:, :-1, f]
-            broken[f"feature {f} is not monotone"] = (both & (sign * np.diff(x[..., f], axis=1) < 0)).any(1)
-        for features in one.fixed_sum:
-            members = [_index(f, material) for f in features]
-            off = np.abs(x[..., members].sum(-1) - q[..., members].sum(-1))
-            rounding = 8 * np.spacing(np.abs(e.counterfactual[..., members]).max(-1)).astype(np.float64)
-            broken[f"the sum of {members} moved"] = (off > np.maximum(1e-6 * span[members].min(), rounding)).any(1)
+    for f in range(q.shape[2]):
+        if set(np.unique(material.X[..., f]).tolist()) == {0.0, 1.0}:
+            broken[f"feature {f} is 0 or 1 no more"] = (changed[..., f] & ~np.isin(x[..., f], (0, 1))).any(1)
     # Of two functions the one given to explain holds.
     if given and any(one.project is not None for one in given):
         delta = (x - q)[..., -1]

@@ -287,7 +287,7 @@ def _clear(root: Path, before: dict[str, Any]) -> None:
             path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-@campaign("other people's folders", trials=200, dose=2, parts=4)
+@campaign("other people's folders", trials=200, dose=1, parts=4)
 def folders(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[str]:
     """Let every command write into random folders of somebody else, and compare what was there."""
     for i in range(trials):

@@ -55,12 +55,6 @@ def test_what_does_not_change_keeps_its_bits(name: str, dtype: type) -> None:
     assert made.dtype == dtype and made.tobytes() == query.tobytes()
 
 
-def test_changes_below_the_tolerance_keep_the_bits_of_the_query() -> None:
-    query, coordinates = np.zeros((1, 3)), Coordinates(tolerance=np.full(3, 0.1))
-    made = coordinates.series(np.array([[0.09, 0.1, -0.2]]), query)
-    assert made.tolist() == [[0.0, 0.1, -0.2]]
-
-
 # Limbs and joints.
 
 

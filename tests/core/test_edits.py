@@ -1,7 +1,7 @@
 """Edits: each kind by hand, what stays as it is, values as edits, and lists of edits as arrays."""
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-import sparcets as sp
 from sparcets.core.coordinates import Coordinates, Limb
 from sparcets.core.edits import FREE, KINDS, PREFIX, Edit, EditLists, apply_edits, fade, free_edits
 from sparcets.core.errors import DataError, ShapeError
@@ -236,21 +235,3 @@ DAMAGES = {
 def test_damaged_tables_are_errors(name: str) -> None:
     with pytest.raises((ValueError, LookupError)):  # readers of files turn them into FileFormatError
         EditLists.from_arrays(damaged(DAMAGES[name]))
-
-
-def test_edits_travel_with_an_explanation(tmp_path: Any) -> None:
-    from sparcets.testing.data import make_series
-    from sparcets.testing.mocks import mean_proba
-
-    X, y = make_series(60)
-    e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:3], target=1)
-    higher = edit(
-        "level", 2.0, columns=(1,), end=20, course=np.array([[1.0]]), coordinates=Coordinates(tolerance=np.zeros(4))
-    )
-    made = np.stack([apply_edits(query, [higher]) for query in e.query])
-    e = replace(e, counterfactual=made, edit_lists=EditLists(((higher,),) * 3))
-    e.save(tmp_path / "run.npz")
-    for one in (e, sp.load_explanation(tmp_path / "run.npz"), e[[2, 0]], e[1]):
-        for i in range(len(one)):
-            (told,) = one.edits(i)
-            assert told.kind == "level" and np.array_equal(apply_edits(one.query[i], [told]), one.counterfactual[i])

@@ -154,7 +154,7 @@ def test_padding_and_gaps_break_no_law() -> None:
 # None is invented.
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_in_noise_there_are_no_laws(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, n_steps, n_features = (int(rng.integers(*bounds)) for bounds in ((20, 200), (5, 60), (2, 12)))
@@ -164,12 +164,6 @@ def test_in_noise_there_are_no_laws(seed: int) -> None:
     )
     laws, coordinates = find(X.astype(np.float32), names)
     assert laws == () and coordinates.to_dict()["limbs"] == [] and coordinates.orders == ()
-
-
-def test_the_same_seed_finds_the_same_laws() -> None:
-    X = pressures(np.random.default_rng(0))
-    one, other = (find(X, list("abcd"), seed=4)[1].to_dict() for _ in range(2))
-    assert one == other
 
 
 # Broken laws.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import subprocess
 import sys
 
@@ -12,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparcets.core.errors import ConfigError
-from sparcets.core.seeding import generator, spawn
+from sparcets.core.seeding import spawn
 
 
 def test_child_seeds_never_change() -> None:
@@ -31,12 +30,6 @@ def test_seed_must_be_an_integer() -> None:
     for seed in (1.0, "1", None, True, np.float64(2)):
         with pytest.raises(ConfigError, match="seed must be a whole number, got"):
             spawn(seed, "x")  # type: ignore[arg-type]
-
-
-def test_generator_does_not_use_the_global_state() -> None:
-    before_np, before_py = np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
-    assert generator(3, "a").random() == generator(3, "a").random() != generator(3, "b").random()
-    assert np.array_equal(before_np, np.random.get_state()[1]) and before_py == random.getstate()  # noqa: NPY002
 
 
 def test_a_first_import_of_scikit_learn_leaves_python_s_generator_alone() -> None:

@@ -136,14 +136,3 @@ def test_one_fit_serves_every_target_through_the_sparsity_layer():
         open_queries = e.status != "unchanged"
         assert np.array_equal(open_queries, target != LABELS) and e.valid.mean() > 0.9
         assert e.share_changed[open_queries].mean() < 0.95  # exact zeros
-
-
-def test_the_paper_s_settings_train_for_one_target_and_only_report_sparsity():
-    plain, sparse = (
-        build("Sparce", "train.epochs=4", f"weights.sparsity={weight}", target=1).fit(X, Y) for weight in (1.0, 50.0)
-    )
-    assert (plain.explain(QUERIES).target == 1).all() and "Trained towards 1" in plain.summary()
-    assert plain.history_["classification"] == sparse.history_["classification"]  # its weight changes no parameter
-    settings = ("train.epochs=4", "trains_sparsity=true", "weights.sparsity=50.0")
-    trained = build("Sparce", *settings, target=1).fit(X, Y)
-    assert trained.history_["classification"] != sparse.history_["classification"]

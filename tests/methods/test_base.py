@@ -4,12 +4,10 @@ The model predicts the feature with the highest mean: class k lifts feature k.
 """
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import sparcets as sp
 from sparcets.core.errors import TargetError
-from sparcets.io.parquet import answers_table
 from sparcets.methods.request import Answers
 from sparcets.testing.mocks import mean_proba
 from tests.scripted import Scripted
@@ -46,28 +44,6 @@ def test_unchanged_are_queries_that_the_classifier_puts_in_the_target_already():
     assert e.counterfactual[[1, 3]].tobytes() == X[[1, 3]].tobytes()
     assert e.valid.all() and e.reason.tolist() == [""] * 4
     np.testing.assert_array_equal(ex.requests[0].X, X[[0, 2]])  # the method is not given them
-
-
-def test_every_share_is_of_what_may_change(tmp_path):
-    """Two of twelve entries may change, and both do."""
-    limits = sp.Constraints(immutable=[2, 3], frozen={0: [(None, None)], 1: [(0, 1)]})
-    ex = Scripted(sp.wrap(mean_proba, n_classes=3), script=lambda r: r.apply_limits(lift_target(r))).fit(
-        np.repeat(TRAIN, 2, axis=1)[:, :3], LABELS, constraints=sp.Constraints(frozen={0: [(0, 1)]})
-    )
-    X = lifted(0, 2, n_steps=3, height=0.1)
-    whole = ex.explain(X, target=1, constraints=limits)
-    assert whole.valid.all() and whole.changed.sum((1, 2)).tolist() == [2, 2]
-    assert whole.frozen.T.tolist() == [[True] * 3, [True, False, False], [False] * 3, [False] * 3]
-    stored = ex.explain(X, target=1, constraints=limits, out=tmp_path / "shards")
-    stored[[0, 1]].save(tmp_path / "run.npz")
-    for e in (whole, stored, sp.load_explanation(tmp_path / "run.npz"), whole[1:]):
-        assert (e.share_changed == 1).all()
-        assert "100 % of the values that may change do" in e.text(0)
-        summary = sp.evaluate(e).summary
-        assert all(summary[name]["mean"] == 1 for name in ("sparsity", "steps_touched", "features_touched"))
-        assert answers_table(e, pa.array(["a", "b"]))["share_changed"].to_pylist() == [1.0] * len(e)
-    half = ex.explain(X, target=1, constraints=limits, sparsity=0.5)
-    assert half.changed.sum((1, 2)).tolist() == [1, 1] and half.share_changed.tolist() == [0.5, 0.5]
 
 
 def test_numbers_as_names_of_classes_are_not_indices():

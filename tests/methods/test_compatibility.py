@@ -17,24 +17,6 @@ def dataset(class_names=CLASSES, **known):
     return sp.Dataset.from_arrays(X, Y, class_names=class_names, **known)
 
 
-def test_names_units_rate_and_what_may_change_travel_with_a_dataset():
-    ds = dataset(
-        feature_names=["left", "right", "top", "fixed"],
-        units=["m", "m", "m/s", "V"],
-        sampling_rate=50,
-        mutable=["left", "right"],
-    )
-    ex = Scripted(sp.wrap(mean_proba)).fit(ds)
-    e = ex.explain(ds.X_test[ds.y_test != 1], target="brisk")
-    assert e.feature_names == ("left", "right", "top", "fixed") and e.class_names == CLASSES
-    assert e.info.units == ("m", "m", "m/s", "V") and e.info.sampling_rate == 50
-    assert e.mutable.tolist() == [True, True, False, False]
-    assert ex.requests[0].constraints.mutable.tolist() == [True, True, False, False]
-    narrower = ex.explain(ds.X_test[ds.y_test != 1], target=1, constraints=sp.Constraints(immutable=["left"]))
-    assert narrower.mutable.tolist() == [False, True, False, False]
-    assert "series of 8 steps and 4 features (2 mutable), classes calm, brisk, wild" in ex.summary()
-
-
 def test_string_labels_name_the_classes_of_a_model_that_only_numbers_them():
     labels = np.array(["ant", "bee", "cat"])[Y]
     for y in (labels, labels.tolist(), labels.astype(object)):

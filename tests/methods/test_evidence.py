@@ -55,33 +55,18 @@ def assert_evidence_of(e):
     np.testing.assert_array_equal(e.support, np.stack([e.query_index, e.target], 1) / 100)
 
 
-WAYS = {
-    "an array": lambda ex, folder, **more: ex.explain(X, target=1, **more),
-    "an iterator": lambda ex, folder, **more: ex.explain(iter(X), target=1, **more),
-    "a folder": lambda ex, folder, **more: ex.explain(X, target=1, out=folder, **more),
-    "an iterator, into a folder": lambda ex, folder, **more: ex.explain(iter(X), target=1, out=folder, **more),
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("n", [1, 2])
-def test_every_answer_has_its_evidence(tmp_path, way, n):
-    e = WAYS[way](fitted(batch_size=4), tmp_path, n=n)
-    assert len(e) == n * len(X) and (e.status == "unchanged").any()
-    assert_evidence_of(e)
-    assert e.curve["share"].shape == (len(e), 0) and not e.fragile.any()
-    e[[7, 3]].save(tmp_path / "run.npz")
-    assert_evidence_of(sp.load_explanation(tmp_path / "run.npz"))
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_curve_is_measured_where_something_changed(tmp_path, way):
-    e = WAYS[way](fitted(batch_size=4), tmp_path, curve=True)
+@pytest.mark.parametrize("into", ["memory", "a folder"])
+@pytest.mark.parametrize("source", [lambda: X, lambda: iter(X)], ids=["array", "iterator"])
+def test_every_answer_has_its_evidence_and_a_curve_where_something_changed(tmp_path, source, into):
+    out = None if into == "memory" else tmp_path / "out"
+    e = fitted(batch_size=4).explain(source(), target=1, n=2, curve=True, out=out)
     unchanged = e.status == "unchanged"
-    assert unchanged.sum() == 10 and np.isnan(e.curve["share"][unchanged]).all()
+    assert len(e) == 2 * len(X) and unchanged.sum() == 20 and np.isnan(e.curve["share"][unchanged]).all()
     np.testing.assert_array_equal(e.flips_at[~unchanged], e.query_index[~unchanged] / 100 + 0.25)
     np.testing.assert_array_equal(e.least_believed, e.flips_at)
     assert_evidence_of(e)
+    e[[7, 3]].save(tmp_path / "run.npz")
+    assert_evidence_of(sp.load_explanation(tmp_path / "run.npz"))
 
 
 def test_a_method_is_asked_once_per_block_about_finished_answers():
@@ -93,5 +78,5 @@ def test_a_method_is_asked_once_per_block_about_finished_answers():
     assert options.n == 2 and options.sparsity == 0.5 and options.curve
     ((curve_of),) = ex.asked_for_curves
     assert len(curve_of) == 2 * N_OTHERS and (curve_of.status != "unchanged").all()
-    ex.explain(X, target=1)
+    assert ex.explain(X, target=1).curve["share"].shape == (len(X), 0)
     assert len(ex.asked) == 2 and len(ex.asked_for_curves) == 1, "no curve unless it is requested"

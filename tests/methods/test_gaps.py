@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.evaluation import measures as diversity
-from sparcets.evaluation import measures as proximity
-from sparcets.evaluation import measures as smoothness
-from sparcets.evaluation import measures as sparsity
-from sparcets.evaluation import saliency
+from sparcets.evaluation import measures, saliency
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
@@ -72,15 +68,15 @@ def test_measures_are_those_of_the_measured_entries(answers):
     e = answers
     measured = ~np.isnan(e.query)
     size = np.abs(np.where(measured, e.counterfactual - e.query, 0) / e.info.scaler.scale)
-    np.testing.assert_allclose(sparsity.sparsity(e), e.changed.sum((1, 2)) / measured.sum((1, 2)))
-    np.testing.assert_allclose(proximity.similarity(e), size.sum((1, 2)) / measured.sum((1, 2)), rtol=1e-6)
-    np.testing.assert_allclose(proximity.linf(e), size.max((1, 2)), rtol=1e-6)
-    for measure in (proximity.l2, proximity.dtw, smoothness.smoothness):
+    np.testing.assert_allclose(measures.sparsity(e), e.changed.sum((1, 2)) / measured.sum((1, 2)))
+    np.testing.assert_allclose(measures.similarity(e), size.sum((1, 2)) / measured.sum((1, 2)), rtol=1e-6)
+    np.testing.assert_allclose(measures.linf(e), size.max((1, 2)), rtol=1e-6)
+    for measure in (measures.l2, measures.dtw, measures.smoothness):
         assert np.isfinite(measure(e)).all()
-    assert (proximity.dtw(e) <= proximity.l2(e) + 1e-9).all()
+    assert (measures.dtw(e) <= measures.l2(e) + 1e-9).all()
     marked = np.broadcast_to(np.arange(4) == 1, e.query.shape)
     assert (
         saliency._sizes(e)[1].sum() == measured.sum() and saliency._pooled(e, marked)[0].size == measured[..., 1].sum()
     )
     several = sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:3], target=1, n=3)
-    assert np.isfinite(diversity.diversity(several)).all()
+    assert np.isfinite(measures.diversity(several)).all()

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError, LabelError, ShapeError, StorageError, TargetError
+from sparcets.core.errors import ConfigError, LabelError, ShapeError, TargetError
 from sparcets.testing.data import make_series
 
 N = 90
@@ -101,22 +101,6 @@ def test_what_cannot_be_reached_is_not_found_with_the_number_that_was(fitted, lo
     assert not e.valid[0]
     assert f"the number reached {e.prediction[0, 0]:.4g}" in e.reason[0]
     assert "p(" not in e.reason[0]
-
-
-def test_saved_explanation_and_shards(nearest, low, goal, tmp_path):
-    e = nearest.explain(low, target=sp.AtLeast(goal))
-    e.save(tmp_path / "run.npz")
-    loaded = sp.load_explanation(tmp_path / "run.npz")
-    folder = nearest.explain(low, target=sp.AtLeast(goal), out=tmp_path / "folder")
-    again = nearest.explain(low, target=sp.AtLeast(goal), out=tmp_path / "folder")
-    for one in (loaded, folder, again, folder[:]):
-        np.testing.assert_array_equal(one.target, e.target)
-        np.testing.assert_array_equal(one.prediction, e.prediction)
-        np.testing.assert_array_equal(one.valid, e.valid)
-        assert one.info.outcome.names == e.info.outcome.names
-    # Not even told apart by the six digits of the words.
-    with pytest.raises(StorageError, match="another question: targets"):
-        nearest.explain(low, target=sp.AtLeast(goal + 1e-9), out=tmp_path / "folder")
 
 
 def test_a_horizon_of_which_one_number_is_asked_for(data):

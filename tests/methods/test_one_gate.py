@@ -11,8 +11,8 @@ from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
-X, Y = make_series(40, n_steps=10)
-QUERIES = X[Y != 1]
+X, Y = make_series(30, n_steps=10)
+QUERIES = X[Y != 1][:4]
 CHECKS = {"check_series": series, "check_labels": validation, "check_target": target, "check_lengths": series}
 
 

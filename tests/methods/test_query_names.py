@@ -8,8 +8,7 @@ import pandas as pd
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import DataError, ShapeError, StorageError
-from sparcets.io import explanations as shards
+from sparcets.core.errors import DataError, ShapeError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
@@ -22,11 +21,6 @@ PEOPLE = np.arange(10) // 4
 @pytest.fixture(scope="module")
 def ex() -> Any:
     return sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
-
-
-@pytest.fixture
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * 4)  # four queries each
 
 
 def test_they_go_through_slices_files_and_the_table(ex: Any, tmp_path: Path) -> None:
@@ -55,19 +49,6 @@ def test_a_dataset_brings_its_test_series_and_their_names() -> None:
     assert [X[ids.index(name)].tolist() for name in e.ids] == e.query.tolist()
     with pytest.raises(DataError, match="a Dataset brings its lengths, ids and subjects"):
         ex.explain(ds, target=1, ids=ids[:12])
-
-
-@pytest.mark.usefixtures("small_shards")
-@pytest.mark.parametrize("source", [lambda: QUERIES, lambda: iter(QUERIES)], ids=["array", "iterator"])
-def test_they_are_written_into_shards(ex: Any, tmp_path: Path, source: Any) -> None:
-    e = ex.explain(source(), target=1, n=2, ids=IDS, subjects=PEOPLE, out=tmp_path)
-    assert e.n_shards > 2 and e.ids.tolist() == np.repeat(IDS, 2).tolist() and e[7].ids.tolist() == ["trial 3"]
-    expected = ex.explain(QUERIES, target=1, n=2, ids=IDS, subjects=PEOPLE)
-    pd.testing.assert_frame_equal(e.to_frame(), expected.to_frame())
-    again = ex.explain(source(), target=1, n=2, out=tmp_path)  # finished: nothing is written
-    np.testing.assert_array_equal(again.subjects, e.subjects)
-    with pytest.raises(StorageError, match="holds answers to queries of other ids or subjects"):
-        ex.explain(source(), target=1, n=2, ids=IDS[::-1], out=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -58,17 +58,6 @@ def test_the_easiest_class_is_taken() -> None:
     assert e.valid.all() and (e.target == 2).all() and (e.share_changed == 0.25).all()
 
 
-def test_any_class_but_one_in_shards_and_streams(explainers: dict[str, Any], tmp_path: Path) -> None:
-    ex = explainers["Nearest"]
-    whole = ex.explain(X[:20], target=sp.Not("brisk"))
-    folder = ex.explain(X[:20], target=sp.Not("brisk"), out=tmp_path)
-    stream = ex.explain(iter(X[:20]), target=sp.Not("brisk"))
-    for e in (folder, stream):
-        np.testing.assert_array_equal(np.asarray(e.counterfactual), whole.counterfactual)
-    with pytest.raises(sp.SparcetsError):  # another question in the same folder
-        ex.explain(X[:20], target=sp.Not("calm"), out=tmp_path)
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_confidence_is_kept(explainers: dict[str, Any], method: str, tmp_path: Path) -> None:
     ex = explainers[method]

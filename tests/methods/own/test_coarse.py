@@ -142,6 +142,7 @@ def test_the_view_takes_details_of_the_nearest_series(small: None) -> None:
     np.testing.assert_array_equal(view.predict(lifting.averages.values), view.model.predict(X))
 
 
+@pytest.mark.long
 def test_three_thousand_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_fit, "SURROGATE_STEPS", 20)
     series, labels = make_series(18, n_steps=3000, n_features=8)

@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import TargetError
 from sparcets.data.splits import held_out_split
 from sparcets.evaluation.judges import find_judges
 from sparcets.methods.own import quality
@@ -35,17 +34,6 @@ def fitted():
 # Answers.
 
 
-@pytest.mark.parametrize("target", [0, 1, 2])
-def test_one_fit_serves_every_target(fitted, target):
-    e = fitted.explain(QUERIES, target=target)
-    open_queries = e.status != "unchanged"
-    assert e.valid.all() and np.array_equal(open_queries, target != LABELS)
-    assert set(e.status[open_queries]) == {"refined"}
-    assert np.array_equal(e.valid, fitted.classifier.predict(e.counterfactual) == target)
-    assert e.share_changed[open_queries].mean() < 0.6
-    assert fitted.method == e.method == "sparcets"
-
-
 def test_answers_come_with_the_evidence_of_the_selector(fitted):
     e, model = fitted.explain(QUERIES, target=1), fitted._model
     assert e.families == model.ensemble.selector.families == ("convolutions", "quantiles", "intervals")
@@ -72,14 +60,6 @@ def test_the_model_alone_can_decide(fitted):
     assert e.valid.all() and e.families == () and not e.believed.any()
     assert e.share_changed.mean() < f.share_changed.mean()
     assert "answers may be adversarial" in alone.summary() and "chosen by models" not in alone.summary()
-
-
-def test_one_target_only():
-    single = build(*SHORT, "target=1").fit(X, Y)
-    e = single.explain(QUERIES)
-    assert (e.target == 1).all() and e.valid.all()
-    with pytest.raises(TargetError):
-        single.explain(QUERIES, target=2)
 
 
 # What the fit leaves behind.
@@ -111,36 +91,7 @@ def test_a_finished_fit_is_not_repeated(tmp_path, monkeypatch):
     assert one.tobytes() == other.tobytes()
 
 
-def test_the_summary_names_families_that_are_clearly_more_accurate():
-    wrong = sp.wrap(MeanModule(), n_classes=3)
-    explainer = build(*SHORT, classifier=wrong).fit(X, (Y + 1) % 3)
-    assert "The classifier (accuracy 0.00 on training series) is weaker than" in explainer.summary()
-    assert "intervals (" in explainer.summary()
-
-
 # Black boxes.
-
-
-class Estimator:
-    """A black box with scikit-learn's interface."""
-
-    classes_ = np.array(["calm", "brisk", "wild"])
-
-    def predict_proba(self, X):
-        return mean_proba(X)
-
-
-def test_a_black_box_is_explained_by_a_surrogate():
-    classifier = sp.wrap(Estimator(), class_names=list(Estimator.classes_))
-    explainer = build(*SHORT, classifier=classifier).fit(X[:48], Y[:48])
-    for target in range(3):
-        e = explainer.explain(QUERIES, target=target)
-        assert np.array_equal(e.valid, mean_proba(e.counterfactual).argmax(1) == target)
-        assert e.valid.mean() > 0.9
-    surrogate = explainer._model.ensemble.explained
-    assert isinstance(surrogate, sp.TorchClassifier) and (surrogate.predict(X) == mean_proba(X).argmax(1)).mean() > 0.9
-    assert "The classifier is a black box: a surrogate, trained to predict as it does" in explainer.summary()
-    assert explainer.explain(QUERIES, target="brisk").class_names == ("calm", "brisk", "wild")
 
 
 # Much and little data.
@@ -150,6 +101,8 @@ def test_a_classifier_that_is_always_wrong_leaves_no_series_to_follow():
     wrong = sp.wrap(MeanModule(), n_classes=3)
     explainer = build(*SHORT, classifier=wrong).fit(X, (Y + 1) % 3)
     assert len(explainer._model.prototypes) == 0
+    assert "The classifier (accuracy 0.00 on training series) is weaker than" in explainer.summary()
+    assert "intervals (" in explainer.summary()
     e = explainer.explain(QUERIES, target=1)
     assert np.array_equal(e.valid, wrong.predict(e.counterfactual) == 1)
     assert all(edit.row is None for i in range(len(e)) for edit in e.edits(i))  # there is no series to follow

@@ -13,7 +13,8 @@ from sparcets.methods.own.search import QuerySearch
 from sparcets.methods.own.windows import State
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MaskedMeanModule, MeanModule, mean_proba
+from sparcets.testing.mocks import MeanModule, mean_proba
+from tests.obeyed import broken_constraints
 
 X, Y = make_series(90)
 QUERIES, LABELS = make_series(12, seed=1)
@@ -155,44 +156,19 @@ LIMITS: dict[str, dict[str, Any]] = {
 
 
 def assert_obeyed(e: sp.Explanation, limits: dict[str, Any]) -> None:
-    made, delta, changed = e.counterfactual, e.delta, e.changed
-    names = {name: i for i, name in enumerate(e.feature_names)}
-    for name in limits.get("immutable", ()):
-        assert not changed[:, :, names[name]].any()
-    windows = limits.get("frozen", [])
-    by_feature = windows if isinstance(windows, dict) else dict.fromkeys(names, windows)
-    for name, own in by_feature.items():
-        assert not any(changed[:, start:end, names[name]].any() for start, end in own)
-    for name, (low, high) in limits.get("ranges", {}).items():
-        values = made[:, :, names[name]][changed[:, :, names[name]]]
-        assert (values >= low).all() and (values <= high).all()
-    for name, way in limits.get("direction", {}).items():
-        assert ((delta[:, :, names[name]] >= 0) if way == "up" else (delta[:, :, names[name]] <= 0)).all()
-    for name, most in limits.get("max_step", {}).items():
-        steps, own = (np.abs(np.diff(values[:, :, names[name]].astype(float), axis=1)) for values in (made, e.query))
-        assert (steps <= np.maximum(own, most) + 1e-9).all()
-    for members in limits.get("groups", {}).values():
-        together = changed[:, :, [names[name] for name in members]]
-        assert (together.all(2) == together.any(2)).all()
-    assert (changed.any(1).sum(1) <= limits.get("max_features", 4)).all()
-    for name in limits.get("integer", ()):
-        values = made[:, :, names[name]][changed[:, :, names[name]]]
-        assert (values == np.rint(values)).all()
-    for name in limits.get("monotone", {}):
-        rises = np.diff(made[:, :, names[name]], axis=1) >= 0
-        assert rises[changed[:, :, names[name]].any(1)].all()
-    for members in limits.get("fixed_sum", ()):
-        np.testing.assert_allclose(delta[:, :, [names[name] for name in members]].sum(2), 0, atol=1e-5)
+    given = [sp.Constraints(**limits)]
+    broken = broken_constraints(given, e.query, e.counterfactual, names=e.feature_names, span=e.info.span)
+    assert [what for what, rows in broken.items() if rows.any()] == []
     if "project" in limits:
-        assert np.array_equal(limits["project"](made, e.query), made)
+        assert np.array_equal(limits["project"](e.counterfactual, e.query), e.counterfactual)
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_answers_within_constraints_are_made_by_their_edits(fitted: sp.Explainer, name: str) -> None:
-    e = explain(fitted, constraints=sp.Constraints(**LIMITS[name]))
+    e = explain(fitted, QUERIES[ASKED][:6], constraints=sp.Constraints(**LIMITS[name]))
     assert_bits(e)
     assert_obeyed(e, LIMITS[name])
-    assert e.valid[ASKED].mean() > 0.6
+    assert e.valid.mean() > 0.6
 
 
 @pytest.mark.parametrize("share", [0.25, 0.1, 0.04])
@@ -280,25 +256,12 @@ def test_double_precision() -> None:
 
 
 def test_black_boxes() -> None:
-    e = explain(fit(sp.wrap(mean_proba)))
+    ex = fit(sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"]))
+    e = explain(ex, target="brisk")
     assert_bits(e)
+    assert "The classifier is a black box: a surrogate, trained to predict as it does" in ex.summary()
     assert np.array_equal(e.valid[ASKED], mean_proba(e.counterfactual).argmax(1)[ASKED] == 1)
     assert e.valid[ASKED].mean() > 0.8
-
-
-def test_series_of_unequal_length() -> None:
-    lengths, of_queries = 20 - np.arange(90) % 8, 20 - np.arange(12) % 7
-    ex = fit(sp.wrap(MaskedMeanModule(), n_classes=3), lengths=lengths)
-    e = explain(ex, lengths=of_queries, n=2)
-    assert_bits(e)
-    true: Any = e.lengths
-    padding = np.arange(20) >= true[:, None]
-    assert not e.changed[padding].any() and e.valid[::2][e.status[::2] != "unchanged"].all()
-    assert all(edit.end <= true[i] for i in range(len(e)) for edit in e.edits(i))
-    alone = explain(ex, [QUERIES[i, : of_queries[i]] for i in (4, 5)], n=2)
-    assert all(
-        np.array_equal(alone.counterfactual[k], e.counterfactual[8 + k, : alone.query.shape[1]]) for k in range(4)
-    )
 
 
 def test_gaps_stay_gaps() -> None:
@@ -312,7 +275,7 @@ def test_gaps_stay_gaps() -> None:
 
 @pytest.mark.parametrize("target", [sp.AtLeast(0.5), sp.AtMost(-0.1), sp.Between(0.3, 0.5), sp.Change(0.4)], ids=repr)
 def test_regression(target: Any) -> None:
-    e = explain(regressor(), target=target)
+    e = explain(regressor(), QUERIES[:6], target=target)
     assert_bits(e)
     assert e.valid[e.status != "unchanged"].mean() > 0.8 and (e.status != "unchanged").any()
 
@@ -322,15 +285,6 @@ def regressor(made: list[sp.Explainer] = []) -> sp.Explainer:  # noqa: B006 - fi
         model = sp.wrap(lambda x: np.asarray(x)[..., 1].mean(1), task="regression")
         made.append(fit(model, y=X[..., 1].mean(1).astype(float)))
     return made[0]
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 3, 7])
-def test_short_series(n_steps: int) -> None:
-    series, y = make_series(60, n_steps=6)
-    series = np.repeat(series[:, 2:3], n_steps, axis=1)
-    e = explain(fit(sp.wrap(MeanModule(), n_classes=3), series, y), series[y == 0][:3])
-    assert_bits(e)
-    assert e.valid.all()
 
 
 # Laws.
@@ -388,7 +342,7 @@ def test_the_laws_of_the_data_are_listed(lawful: sp.Explainer) -> None:
     ids=str,
 )
 def test_no_answer_breaks_a_law(lawful: sp.Explainer, options: dict[str, Any]) -> None:
-    e = explain(lawful, gait(24, 1)[0], target=None, **options)
+    e = explain(lawful, gait(10, 1)[0], target=None, **options)
     assert_bits(e)
     assert e.changed.any() and e.valid[:: options.get("n", 1)].mean() > 0.5
     made, query = e.counterfactual, e.query
@@ -410,7 +364,7 @@ def test_a_law_can_be_left_out(lawful: sp.Explainer) -> None:
 
 
 def test_queries_far_from_all_recordings_keep_the_laws(lawful: sp.Explainer) -> None:
-    query = np.concatenate([gait(2, seed)[0] * [1, 1, 1, 1 + seed, seed, seed] for seed in range(1, 9)])
+    query = np.concatenate([gait(2, seed)[0] * [1, 1, 1, 1 + seed, seed, seed] for seed in (1, 4, 8)])
     e = explain(lawful, query, target=None)
     assert_bits(e)
     made = e.counterfactual

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import CapabilityError, FileFormatError
+from sparcets.core.errors import CapabilityError
 from sparcets.methods.own.state import HEADER, model_from_arrays, model_to_arrays
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -56,22 +56,17 @@ def pair(request, tmp_path_factory):
     return explainer, sp.load(folder, classifier=explainer.classifier)
 
 
-@pytest.mark.parametrize("options", [{"n": 2}, {"sparsity": 0.1, "constraints": sp.Constraints(immutable=["f3"])}])
-def test_the_same_answers_and_evidence(pair, options):
+def test_the_same_answers_and_evidence(pair):
+    options = {"n": 2, "sparsity": 0.3, "constraints": sp.Constraints(immutable=["f3"])}
     e, f = (explainer.explain(QUERIES, target=1, **options) for explainer in pair)
-    assert e.counterfactual.tobytes() == f.counterfactual.tobytes()
+    assert e.counterfactual.tobytes() == f.counterfactual.tobytes() and e.changed.any()
     assert np.array_equal(e.status, f.status) and np.array_equal(e.reason, f.reason)
     assert e.families == f.families
     for name in ("support", "believed"):
         np.testing.assert_array_equal(getattr(e, name), getattr(f, name))
     for name, values in e.evidence.plausibility.items():
         np.testing.assert_array_equal(values, f.evidence.plausibility[name])
-
-
-def test_the_same_summary_and_history(pair):
-    explainer, again = pair
-    assert again.summary() == explainer.summary()
-    assert again.history_ == explainer.history_
+    assert pair[0].summary() == pair[1].summary() and pair[0].history_ == pair[1].history_
 
 
 def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
@@ -105,17 +100,13 @@ def test_immutable_features_and_float64_are_restored(tmp_path):
     assert np.array_equal(e.counterfactual, f.counterfactual) and not f.changed[..., [0, 3]].any()
 
 
-def test_a_damaged_file_is_refused(tmp_path):
+def test_arrays_that_are_missing_are_an_error():
     explainer = build(module()).fit(X, Y)
     arrays = arrays_of(explainer)
     for missing in (HEADER, "prototypes/classes", "levels", "family 0/features.start"):
         damaged = {name: array for name, array in arrays.items() if name != missing}
         with pytest.raises((KeyError, TypeError)):
             model_from_arrays(damaged, explainer.classifier, explainer.info_, explainer.config)
-    explainer.save(tmp_path)
-    next(tmp_path.glob("arrays-*.safetensors")).write_bytes(b"damaged")
-    with pytest.raises(FileFormatError):
-        sp.load(tmp_path, classifier=explainer.classifier)
 
 
 def test_fitted_with_gradients_it_is_refused_to_a_black_box(tmp_path):
