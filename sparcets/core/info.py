@@ -98,8 +98,7 @@ def _float_type(X: FloatArray) -> np.dtype[Any]:
 
 
 STANDARD_ERRORS = 2.0  # by which a model must be better than chance
-
-
+NOISE = 1e-5  # probabilities that differ by less are the same: batches of another size have other last bits
 MIN_LIKELY = 0.7  # agreement with the classes in another order, for that order to be suggested
 
 
@@ -251,6 +250,16 @@ def _likely_order(said: IntArray, labels: IntArray, n_classes: int) -> IntArray 
     if not len(moved) or not majority or not clear or counts[outputs, found].sum() < MIN_LIKELY * len(labels):
         return None
     return np.asarray(found, dtype=np.int64)
+
+
+def contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
+    """Return where two predictions (batch, classes) of the same series are of another class, beyond rounding.
+
+    >>> contradicts(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.5 - 1e-7, 0.5 + 1e-7], [0.2, 0.8]])).tolist()
+    [False, True]
+    """
+    other = first.argmax(1) != again.argmax(1)
+    return np.asarray(other & (np.abs(first - again).max(1) > NOISE))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

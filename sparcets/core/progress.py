@@ -1,5 +1,7 @@
 """Progress bars on stderr of a terminal or in a notebook; or progress events for a program that displays them itself.
 
+And pauses of long work, in which something more urgent comes first.
+
 The environment variable ``SPARCETS_PROGRESS=0`` switches all of them off that are not asked for by ``progress=True``.
 """
 
@@ -185,3 +187,28 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
                 progress.update(task, advance=steps, note=note)
 
         yield _DrawnBar()
+
+
+_pause: ContextVar[Callable[[], None] | None] = ContextVar("pause", default=None)
+
+
+@contextmanager
+def pausing(call: Callable[[], None]) -> Iterator[None]:
+    """Call a function whenever a search within the block pauses, that is, every few milliseconds.
+
+    >>> with pausing(lambda: print("tea")):
+    ...     pause()
+    tea
+    """
+    before = _pause.set(call)
+    try:
+        yield
+    finally:
+        _pause.reset(before)
+
+
+def pause() -> None:
+    """Let something more urgent come first; called between the rounds of a search."""
+    call = _pause.get()
+    if call is not None:
+        call()

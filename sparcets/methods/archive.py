@@ -31,6 +31,7 @@ from sparcets.io.folders import inside
 from sparcets.io.parquet import answers_table, read_part, with_errors, write_part
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.folder import load_parts
+from sparcets.methods.stream import identity_of
 from sparcets.training.device import threads_for
 
 HEADER = "_sparcets.json"  # programs that read folders of Parquet files leave out names that begin so
@@ -322,7 +323,7 @@ def explain_parquet(
     call = explainer._call(n_steps=info.n_steps, n_queries=1, **arguments)  # what is wrong with it raises
     index = call.target.of_queries(0, 1)
     identity = {
-        **explainer._question(call),
+        **identity_of(explainer, call),
         "target": "runner-up" if index is None else int(index[0]),
         "classifier": explainer.classifier.digest(),
     }

@@ -8,55 +8,52 @@ model is asked about the answers, and the evidence on them is added. A method im
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 
 import numpy as np
 import torch
 
-from sparcets.core.config import Config
 from sparcets.core.constraints import Constraints
-from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError, quoted
+from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
-from sparcets.core.info import SeriesInfo
+from sparcets.core.info import SeriesInfo, contradicts
+from sparcets.core.outcome import Numbers, is_within
 from sparcets.core.progress import Bar, html_card, progress_bar
-from sparcets.core.registry import did_you_mean
-from sparcets.core.series import FloatArray, Series
+from sparcets.core.series import FloatArray, IntArray, Series, StrArray
 from sparcets.core.settings import MethodConfig
 from sparcets.core.side_inputs import SideInputs, one_side, side_apart
 from sparcets.core.target import BoundTarget, is_reached, only_target
 from sparcets.data.dataset import Dataset
 from sparcets.io.files import as_path
 from sparcets.methods.compatibility import (
+    NOISE_NUMBERS,
     agree_on_labels,
-    ask_again,
     check_against_labels,
     check_model,
-    check_settings,
-    in_numbers,
-    regressor_of,
 )
 from sparcets.methods.folder import save_explainer
+from sparcets.methods.parameters import Parameters, check_settings
 from sparcets.methods.request import (
     Answers,
     CallOptions,
     FitJob,
+    Queries,
     QueryBlock,
     Request,
     best_of_classes,
     check_constraints,
+    is_stream,
     other_classes,
+    query_names,
     runner_up,
 )
-from sparcets.methods.stream import Queries, answer_to_folder, check_names
+from sparcets.methods.stream import Stream, answer_to_folder
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.views import WITHIN, Goal
 
@@ -64,28 +61,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-SEPARATOR = "__"  # between a part and its field, as in pipelines of scikit-learn
-
-
-def _fields_of(config: Config, prefix: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for field in fields(config):
-        name, value = f"{prefix}{SEPARATOR}{field.name}", getattr(config, field.name)
-        found[name] = value
-        if isinstance(value, Config):
-            found |= _fields_of(value, name)
-    return found
-
-
-def _with(config: Config, path: list[str], value: Any) -> Any:
-    name, *rest = path
-    return replace(config, **{name: _with(getattr(config, name), rest, value) if rest else value})
-
-
 C = TypeVar("C", bound=MethodConfig)
 
 
-class BaseExplainer(ABC, Generic[C]):
+class BaseExplainer(Parameters, ABC, Generic[C]):
     """A method that finds counterfactuals.
 
     Parameters
@@ -129,58 +108,6 @@ class BaseExplainer(ABC, Generic[C]):
         self.info_: SeriesInfo | None = None
         self.constraints_ = Constraints()
         self._target: int | None = None  # the one class it is fitted for, if its settings name one
-
-    # Parameters, as scikit-learn has them.
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments of the constructor by name; if ``deep``, the fields of the config too.
-
-        Examples
-        --------
-        >>> import sparcets as sp
-        >>> from sparcets.testing.mocks import mean_proba
-        >>> ex = sp.Nearest(sp.wrap(mean_proba), sp.NearestConfig(candidates=5))
-        >>> ex.get_params()["config__candidates"]
-        5
-        """
-        found = {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-        config: Any = self.config  # may be anything
-        return {**found, **_fields_of(config, "config")} if deep and isinstance(config, Config) else found
-
-    def set_params(self, **params: Any) -> Self:
-        """Set arguments of the constructor, or fields of the config as ``config__max_series=500``; then fit again.
-
-        Examples
-        --------
-        >>> import sparcets as sp
-        >>> from sparcets.testing.mocks import mean_proba
-        >>> ex = sp.Sparce(sp.wrap(mean_proba)).set_params(config__seed=7, config__train__lr=1e-3)
-        >>> ex.config.seed, ex.config.train.lr
-        (7, 0.001)
-        """
-        known, own = self.get_params(), self.get_params(deep=False)
-        for name in params:
-            if name not in known:
-                hint = did_you_mean(name, known)
-                raise ConfigError(
-                    f"{type(self).__name__} has no parameter {quoted(name)}.{hint} get_params() lists them all."
-                )
-        given = {**own, **{name: value for name, value in params.items() if name in own}}
-        if given["config"] is None:
-            given["config"] = self.config_class()
-        check_settings(given["config"], self)
-        for name, value in params.items():
-            if name not in own:
-                given["config"] = _with(given["config"], name.split(SEPARATOR)[1:], value)
-        self.__init__(**given)  # type: ignore[misc]  # from the start: what other settings fitted must not answer
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        """Return an unfitted explainer of the same model with the same settings.
-
-        The model is what is explained, so that it is kept as it is: neither copied nor forgotten.
-        """
-        return type(self)(**self.get_params(deep=False))
 
     # Public methods, final: all methods check, batch and package alike. They compute gradients, also within no_grad.
 
@@ -231,8 +158,10 @@ class BaseExplainer(ABC, Generic[C]):
         model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
         series = Series(*model.check_input(X, lengths, side, owner=model.name, like=model))
         labels = agree_on_labels(model, series, y, source)
-        if not self._check_lengths(series.lengths, series.n_steps):
-            series = Series(series.values)
+        if (series.steps == series.n_steps).all():
+            series = Series(series.values)  # nothing is padded
+        else:
+            self._check_lengths()
         compared = check_against_labels(model, series, labels, source)
         standing, self.history_, self.info_ = check_constraints(constraints), {}, None
         known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
@@ -326,9 +255,10 @@ class BaseExplainer(ABC, Generic[C]):
                 raise DataError(f"the data set {X.name!r} has no test series to explain. Pass series: explain(X).")
             side = one_side(side, None if info.side is None else X.side_test)
             X, lengths, ids, subjects = X.X_test, X.lengths_test, X.ids_test, X.subjects_test
-        names = check_names(ids=ids, subjects=subjects)
-        queries = Queries(X, lengths, side, names, model=self.classifier, info=info, owner=owner, longer=out is None)
-        self._check_lengths(queries.lengths, queries.n_steps)
+        names, source = query_names(ids=ids, subjects=subjects), Stream if is_stream(X) else Queries
+        queries = source(X, lengths, side, names, model=self.classifier, info=info, owner=owner, longer=out is None)
+        if queries.padded:
+            self._check_lengths()
         asked: dict[str, Any] = {"sparsity": sparsity, "edits": edits, "n": n, "curve": curve, "confidence": confidence}
         call = self._call(target, queries.n_steps, constraints, n_queries=queries.n, **asked)
 
@@ -339,7 +269,7 @@ class BaseExplainer(ABC, Generic[C]):
                 return answers if info.side is None else side_apart(answers)
 
             if out is not None:
-                return answer_to_folder(queries, call, answer, out, identity=self._question(call), bar=bar)
+                return answer_to_folder(self, queries, call, answer, out, bar=bar)
             blocks = queries.blocks(call.target, queries.n or self.config.batch_size)
             whole = join([queries.named(answer(block)) for block in blocks])
         return replace(whole, seconds=time.perf_counter() - started)
@@ -431,27 +361,6 @@ class BaseExplainer(ABC, Generic[C]):
         bound = BoundTarget.bind(target, info, own=self._target, owner=owner, n_queries=n_queries)
         return replace(call, target=bound)
 
-    def _question(self, call: CallOptions) -> dict[str, Any]:
-        """Return all that determines the answers besides queries and targets, as plain values."""
-        digest = hashlib.sha256()
-        for name, array in sorted(self._state().items()):
-            digest.update(name.encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        values = {
-            "method": self.method,
-            "config": self.config.deciding_values(),
-            "constraints": call.constraints_given,
-            "sparsity": call.sparsity,
-            "n": call.n,
-            "explainer": digest.hexdigest(),
-            **({"curve": True} if call.curve else {}),
-            **({} if call.edits is None else {"edits": call.edits}),
-            **({} if call.confidence is None else {"confidence": call.confidence}),
-            **({} if call.target.excluded is None else {"excluded": call.target.excluded}),
-            **({"targets": [repr(one) for one in call.target.numbers]} if call.target.numbers else {}),
-        }
-        return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
-
     @final
     def _answer(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
         """Answer a block of queries, whatever is asked for."""
@@ -473,7 +382,7 @@ class BaseExplainer(ABC, Generic[C]):
 
     def _answer_numbers(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
         """Answer queries of a regressor: goal by goal, as queries of two classes."""
-        regressor, index = regressor_of(self), block.target
+        regressor, index = self._regressor, block.target
         assert index is not None
         before = self._outputs(regressor, block, call.info.numbers.n_outputs)
         bounds, words = call.target.bounds(index, before), call.target.words(index)
@@ -487,7 +396,54 @@ class BaseExplainer(ABC, Generic[C]):
             parts.append(self._answer_classes(part, call.towards(goal), bar))
         whole = join(parts)
         whole = whole[np.argsort(whole.query_index, kind="stable")]
-        return in_numbers(whole, regressor, call.info, words=words, before=before, bounds=bounds)
+        return self._in_numbers(whole, words, before, bounds)
+
+    def _in_numbers(self, answers: Explanation, words: StrArray, before: FloatArray, bounds: FloatArray) -> Explanation:
+        """Return answers about two classes, within a goal and beyond it, as answers about numbers.
+
+        Parameters
+        ----------
+        answers
+            The same number of answers to each query.
+        words, before, bounds
+            Of each query, its target, its numbers (batch, outputs), and those that count (batch, outputs, 2).
+        """
+        n, info, regressor = len(answers) // len(before), self._fitted(), self._regressor
+        numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))
+        moved = np.flatnonzero(answers.changed.any((1, 2)))
+        if len(moved):
+            some = answers[moved]
+            numbers.after[moved] = regressor.outputs_unchecked(some.counterfactual, some.lengths)
+        # The number itself decides: a model may give other last bits in another batch.
+        status, reason, outcome = answers.status.copy(), answers.reason.astype(object), info.numbers
+        asked = np.flatnonzero(numbers.reached & regressor.may_contradict)
+        if len(asked):
+            again = predict_again(regressor, replace(answers, info=info), asked)
+            other = ~is_within(again, numbers.bounds[asked])
+            other &= (np.abs(again - numbers.after[asked]) > NOISE_NUMBERS * outcome.scale).any(1)
+            for row, number in zip(asked[other], again[other], strict=True):
+                first, numbers.after[row] = outcome.say(numbers.after[row]), number
+                reason[row] = (
+                    f"the model contradicts itself: asked twice about the same series, it predicts {first} once"
+                )
+        reached, found = numbers.reached, status != "not_found"
+        status[reached & ~found] = "refined"
+        reason[reached] = ""
+        status[~reached] = "not_found"
+        for i in np.flatnonzero(~reached):
+            why = str(reason[i]) or "the answer is not within the target"
+            reason[i] = f"{why}; the number reached {outcome.say(numbers.after[i], bounds=numbers.bounds[i])}"
+        none = np.zeros((len(answers), 0))
+        return replace(
+            answers,
+            info=info,
+            target=np.repeat(words, n),
+            status=status,
+            reason=reason.astype(str),
+            proba_before=none,
+            proba_after=none,
+            numbers=numbers,
+        )
 
     def _answer_classes(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
         """Answer queries that have one target class each, and add the evidence."""
@@ -562,13 +518,20 @@ class BaseExplainer(ABC, Generic[C]):
         )
         return ask_again(self.classifier, found) if request.goal is None else found  # numbers are asked for later
 
+    @property
+    def _regressor(self) -> Regressor:
+        model: Any = self.classifier
+        assert isinstance(model, Regressor)
+        return model
+
     def _fitted(self) -> SeriesInfo:
         if self.info_ is None:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet. Call fit(dataset) or fit(X, y) first.")
         return self.info_
 
     def _check_parameters(self) -> None:
-        check_settings(self.config, self)
+        if not isinstance(self.config, self.config_class):
+            check_settings(self.config, self)
         if not isinstance(self.classifier, Classifier) or self.needs_gradients:
             check_model(self.classifier, self)
 
@@ -577,11 +540,50 @@ class BaseExplainer(ABC, Generic[C]):
         self.info_, self.constraints_, self._target = info, constraints, target
         self._defaults, self._settings = CallOptions.standing(constraints, info, self.classifier), self.config.to_dict()
 
-    def _check_lengths(self, lengths: Any, n_steps: int) -> bool:
-        """Return whether anything is padded; raise if the method does not support that."""
-        if lengths is None or np.all(np.asarray(lengths) == n_steps):
-            return False
+    def _check_lengths(self) -> None:
+        """Raise if the method does not support padded series."""
         if not self.supports_lengths:
             owner = type(self).__name__
             raise CapabilityError(f"{owner} does not support series of unequal length. Cut or resample them to one.")
-        return True
+
+
+def predict_again(model: Classifier | Regressor, answers: Explanation, rows: IntArray) -> FloatArray:
+    """Return what a model says of some answers in another batch: the other way round, and beside a query.
+
+    A model that contradicted itself in the fit is asked about one after the other.
+    """
+    made, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
+    if check is not None and not check.consistent:
+        return np.concatenate([model.outputs_unchecked(one.values, one.lengths) for one in made.batches(1)])
+    asked = Series.join([made[::-1], Series(answers.query, answers.lengths)[:1]])
+    return model.outputs_unchecked(asked.values, asked.lengths)[:-1][::-1]
+
+
+def ask_again(model: Classifier, answers: Explanation) -> Explanation:
+    """Return answers without those that the model contradicts when it is asked again, in another batch.
+
+    Where it then predicts another class, its second word counts: the answer is not valid. Where ``predict`` of an
+    estimator says another class than its probabilities, the answer stays valid, and ``reason`` says so.
+    """
+    rows = np.flatnonzero(answers.valid & (answers.status != "not_found"))
+    if not len(rows) or not model.may_contradict:
+        return answers
+    again = predict_again(model, answers, rows)
+    names, status, reason = answers.class_names, answers.status.astype("<U9"), answers.reason.astype(object)
+    after = answers.proba_after.copy()
+    for i in np.flatnonzero(contradicts(after[rows], again)):
+        row, target = rows[i], names[int(answers.target[rows[i]])]
+        after[row], status[row] = again[i], "not_found"
+        reason[row] = (
+            f"the model contradicts itself: asked twice about the same series, it predicts {target}, then "
+            f"{names[int(again[i].argmax())]}"
+        )
+    rows = rows[~np.isin(status[rows], ("unchanged", "not_found"))]
+    made = Series(answers.counterfactual, answers.lengths)[rows]
+    own = model.own_predictions(made.values, made.lengths) if len(rows) else None
+    if own is not None:
+        for row, said in zip(rows, own, strict=True):
+            if said != answers.target[row]:
+                target = names[int(answers.target[row])]
+                reason[row] = f"the model's predict says {names[said]}, its predict_proba {target}"
+    return replace(answers, proba_after=after, status=status, reason=reason.astype(str))

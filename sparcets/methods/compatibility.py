@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.config import check_config
 from sparcets.core.errors import (
     CapabilityError,
     ConfigError,
@@ -20,14 +19,12 @@ from sparcets.core.errors import (
     SparcetsError,
     warn_user,
 )
-from sparcets.core.explanation import Explanation
-from sparcets.core.info import MIN_LIKELY, ModelCheck, SeriesInfo
-from sparcets.core.outcome import Numbers, Outcome, is_within
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray
+from sparcets.core.info import MIN_LIKELY, ModelCheck, contradicts
+from sparcets.core.outcome import Outcome
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
 from sparcets.data.dataset import Dataset
-from sparcets.methods import EXPLAINERS
 from sparcets.models.base import Classifier, Model, Regressor
 
 if TYPE_CHECKING:
@@ -38,7 +35,6 @@ COMPARED, MOST_COMPARED = 512, 4096  # series whose labels are compared; more on
 MOST_ENTRIES = 50_000_000  # of all of them, bounding memory
 MIN_HELD_OUT = 10  # with fewer series that it was not trained on, the training series are compared
 ASKED_TWICE, ASKED_ALONE = 64, 16  # series by which a model is compared with itself
-NOISE = 1e-5  # probabilities that differ by less are the same: batches of another size have other last bits
 NOISE_NUMBERS = 1e-3  # standard deviations of the labels by which numbers may differ when they are asked for again
 SMOOTH, ROUGH = 0.8, 0.3  # correlations of neighbours along an axis: as time has it, and as features have it
 
@@ -80,7 +76,7 @@ class Labels:
     def n_other(self, first: FloatArray, again: FloatArray) -> int:
         """Return how many predictions (batch, outputs) differ in the class, or in a number by more than noise."""
         if not self.outcome:
-            return int(_contradicts(first, again).sum())
+            return int(contradicts(first, again).sum())
         return int(((np.abs(first - again) / self.outcome.scale).max(1) > NOISE_NUMBERS).sum())
 
 
@@ -109,18 +105,6 @@ def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
             f"{owner} needs gradients, but {model.name} is a black box. "
             "Wrap an nn.Module, or use sp.Explainer or sp.Nearest, which need none."
         )
-
-
-def check_settings(config: Any, explainer: BaseExplainer[Any]) -> None:
-    """Raise unless settings are those of a method, and name the method that they belong to."""
-    if isinstance(config, explainer.config_class):
-        return
-    given = config.__name__ if isinstance(config, type) else type(config).__name__
-    takers = {"ClassifierConfig": "sp.TorchClassifier('fcn', config)"}
-    for name in EXPLAINERS:
-        module, _, method = EXPLAINERS.location(name).partition(":")
-        takers[f"{method}Config"] = f"{'sp.' if module.startswith('sparcets.') else ''}{method}(clf, config)"
-    check_config(config, explainer.config_class, type(explainer).__name__, instead=takers.get(given, ""))
 
 
 def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, source: Dataset | None) -> Labels:
@@ -311,16 +295,6 @@ def _compare_with_itself(
     return replace(check, doubts=tuple(doubts), remarks=tuple(remarks), consistent=consistent)
 
 
-def _contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
-    """Return where two predictions (batch, classes) of the same series are of another class, beyond rounding.
-
-    >>> _contradicts(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.5 - 1e-7, 0.5 + 1e-7], [0.2, 0.8]])).tolist()
-    [False, True]
-    """
-    other = first.argmax(1) != again.argmax(1)
-    return np.asarray(other & (np.abs(first - again).max(1) > NOISE))
-
-
 def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
     """Return what a model says of series, asked about one after the other."""
     return np.concatenate([outputs_of(model, one) for one in series.batches(1)])
@@ -412,108 +386,3 @@ def _remarks_on_axes(model: Classifier | Regressor, part: _Labelled, labels: Lab
             "along the middle one. If so, pass X.swapaxes(1, 2) and leave layout='bft' out"
         ]
     return []
-
-
-def predict_again(model: Classifier | Regressor, answers: Explanation, rows: IntArray) -> FloatArray:
-    """Return what a model says of some answers in another batch: the other way round, and beside a query.
-
-    A model that contradicted itself in the fit is asked about one after the other.
-    """
-    made, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
-    if check is not None and not check.consistent:
-        return _predict_alone(model, made)
-    query = Series(answers.query, answers.lengths)[:1]
-    return outputs_of(model, Series.join([made[::-1], query]))[:-1][::-1]
-
-
-def ask_again(model: Classifier, answers: Explanation) -> Explanation:
-    """Return answers without those that the model contradicts when it is asked again, in another batch.
-
-    Where it then predicts another class, its second word counts: the answer is not valid. Where ``predict`` of an
-    estimator says another class than its probabilities, the answer stays valid, and ``reason`` says so.
-    """
-    rows = np.flatnonzero(answers.valid & (answers.status != "not_found"))
-    if not len(rows) or not model.may_contradict:
-        return answers
-    again = predict_again(model, answers, rows)
-    names, status, reason = answers.class_names, answers.status.astype("<U9"), answers.reason.astype(object)
-    after = answers.proba_after.copy()
-    for i in np.flatnonzero(_contradicts(after[rows], again)):
-        row, target = rows[i], names[int(answers.target[rows[i]])]
-        after[row], status[row] = again[i], "not_found"
-        reason[row] = (
-            f"the model contradicts itself: asked twice about the same series, it predicts {target}, then "
-            f"{names[int(again[i].argmax())]}"
-        )
-    rows = rows[~np.isin(status[rows], ("unchanged", "not_found"))]
-    made = Series(answers.counterfactual, answers.lengths)[rows]
-    own = model.own_predictions(made.values, made.lengths) if len(rows) else None
-    if own is not None:
-        for row, said in zip(rows, own, strict=True):
-            if said != answers.target[row]:
-                target = names[int(answers.target[row])]
-                reason[row] = f"the model's predict says {names[said]}, its predict_proba {target}"
-    return replace(answers, proba_after=after, status=status, reason=reason.astype(str))
-
-
-def in_numbers(
-    answers: Explanation,
-    regressor: Regressor,
-    info: SeriesInfo,
-    *,
-    words: StrArray,
-    before: FloatArray,
-    bounds: FloatArray,
-) -> Explanation:
-    """Return answers about two classes, within a goal and beyond it, as answers about numbers.
-
-    Parameters
-    ----------
-    answers
-        The same number of answers to each query.
-    regressor, info
-        The explained model, and the names of its numbers.
-    words, before, bounds
-        Of each query, its target, its numbers (batch, outputs), and those that count (batch, outputs, 2).
-    """
-    n, outcome = len(answers) // len(before), info.numbers
-    numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))
-    moved = np.flatnonzero(answers.changed.any((1, 2)))
-    if len(moved):
-        some = answers[moved]
-        numbers.after[moved] = regressor.outputs_unchecked(some.counterfactual, some.lengths)
-    # The number itself decides: a model may give other last bits in another batch.
-    status, reason = answers.status.copy(), answers.reason.astype(object)
-    asked = np.flatnonzero(numbers.reached & regressor.may_contradict)
-    if len(asked):
-        again = predict_again(regressor, replace(answers, info=info), asked)
-        other = ~is_within(again, numbers.bounds[asked])
-        other &= (np.abs(again - numbers.after[asked]) > NOISE * outcome.scale).any(1)
-        for row, number in zip(asked[other], again[other], strict=True):
-            first, numbers.after[row] = outcome.say(numbers.after[row]), number
-            reason[row] = f"the model contradicts itself: asked twice about the same series, it predicts {first} once"
-    reached, found = numbers.reached, status != "not_found"
-    status[reached & ~found] = "refined"
-    reason[reached] = ""
-    status[~reached] = "not_found"
-    for i in np.flatnonzero(~reached):
-        why = str(reason[i]) or "the answer is not within the target"
-        reason[i] = f"{why}; the number reached {outcome.say(numbers.after[i], bounds=numbers.bounds[i])}"
-    none = np.zeros((len(answers), 0))
-    return replace(
-        answers,
-        info=info,
-        target=np.repeat(words, n),
-        status=status,
-        reason=reason.astype(str),
-        proba_before=none,
-        proba_after=none,
-        numbers=numbers,
-    )
-
-
-def regressor_of(explainer: BaseExplainer[Any]) -> Regressor:
-    """Return the model of an explainer of numbers."""
-    model: Any = explainer.classifier
-    assert isinstance(model, Regressor)
-    return model

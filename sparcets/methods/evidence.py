@@ -14,7 +14,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray, IntArray, Series, StrArray, compare_pairs
 from sparcets.core.side_inputs import side_apart
 from sparcets.core.target import check_target, is_reached
-from sparcets.methods.compatibility import ask_again
+from sparcets.methods.base import ask_again
 from sparcets.methods.request import runner_up
 
 if TYPE_CHECKING:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from sparcets.core.info import SeriesInfo
+from sparcets.core.progress import pause
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray
 from sparcets.core.settings import IcsConfig
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.request import Answers, Request, pause
+from sparcets.methods.request import Answers, Request
 from sparcets.models.base import Classifier
 from sparcets.models.interface import Batch
 from sparcets.training.device import threads_for

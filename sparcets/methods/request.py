@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,14 @@ import numpy as np
 from sparcets.core.constraints import Constraints
 from sparcets.core.edits import EditLists
 from sparcets.core.enforcement import BoundConstraints, keep_largest
-from sparcets.core.errors import ConfigError, ConstraintError, quoted
+from sparcets.core.errors import ConfigError, ConstraintError, ShapeError, quoted
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, differs, is_integer, is_number
 from sparcets.core.target import BoundTarget, is_reached
+from sparcets.core.validation import check_ids
 from sparcets.core.words import share_from, unsure_words
-from sparcets.models.base import Classifier
+from sparcets.models.base import Classifier, Model
 from sparcets.models.views import Goal, Within, at_length
 
 MOST_ANSWERS = 1_000_000  # to one query
@@ -231,6 +230,97 @@ class QueryBlock(_Batch):
         return (self.select(slice(start, start + size)) for start in range(0, len(self), size))
 
 
+def is_stream(X: Any) -> bool:
+    """Return whether ``X`` is read as it is worked on: a memory map; or a generator, an iterator, a data loader.
+
+    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
+    (True, False, False)
+    """
+    if isinstance(X, np.memmap):
+        return True
+    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
+
+
+def query_names(**given: Any) -> dict[str, np.ndarray[Any, Any]]:
+    """Return the names given to ``explain`` by what they are, ``ids`` or ``subjects``: whole numbers or text."""
+    checked = {}
+    for what, values in given.items():
+        if values is not None:
+            names = np.asarray(check_ids(values, what=what, each="query"))
+            checked[what] = names if names.dtype.kind in "iuU" else names.astype(str)  # both are saved without pickle
+    return checked
+
+
+class Queries:
+    """The queries of one ``explain``, in memory; :class:`~sparcets.methods.stream.Stream` reads others block by block.
+
+    Parameters
+    ----------
+    X
+        Series (batch, time, features): anything NumPy takes.
+    lengths, side
+        True lengths of padded queries, and side inputs of all of them, as the user passed them.
+    names
+        Ids and subjects of the queries, where they are given; see :func:`query_names`.
+    model, info, owner
+        The explained model, the series of the fit, and the name of the explainer, for messages.
+    longer
+        Whether queries may be longer than the series of the fit, if the model takes such.
+
+    Attributes
+    ----------
+    n
+        Number of queries; None for an iterator.
+    n_steps
+        Number of steps of the blocks, and of the answers.
+    padded
+        Whether any query is known to be shorter than that.
+    """
+
+    n: int | None
+    n_steps: int
+    padded: bool
+
+    def __init__(
+        self,
+        X: Any,
+        lengths: Any,
+        side: Any,
+        names: Mapping[str, np.ndarray[Any, Any]],
+        *,
+        model: Model,
+        info: SeriesInfo,
+        owner: str,
+        longer: bool,
+    ) -> None:
+        self.model, self.names = model, names
+        checked = model.check_input(X, lengths, side, owner=owner, like=info.of_series, longer=longer)
+        self.series = Series(*checked)
+        self.n, self.n_steps = len(self.series), self.series.n_steps
+        self.padded = bool((self.series.steps < self.n_steps).any())
+        self._check_names(self.n)
+
+    def blocks(self, target: BoundTarget, size: int) -> Iterator[QueryBlock]:
+        """Yield blocks of ``size`` queries with their targets; the last may hold fewer."""
+        for first in range(0, len(self.series), size):
+            series = self.series[first : first + size]
+            index = np.arange(first, first + len(series))
+            yield QueryBlock(series=series, target=target.of_queries(first, first + len(series)), index=index)
+
+    def named(self, answers: Explanation) -> Explanation:
+        """Return answers with the names of their queries."""
+        rows, least = answers.query_index, min(map(len, self.names.values()), default=None)
+        if least is not None and len(rows) and rows.max() >= least:  # an iterator shows its number at its end only
+            raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
+        known: dict[str, Any] = {what: names[rows] for what, names in self.names.items()}
+        return replace(answers, **known) if known else answers
+
+    def _check_names(self, n_queries: int) -> None:
+        for what, names in self.names.items():
+            if len(names) != n_queries:
+                raise ShapeError(f"{what} must be {n_queries}, one per query, got {len(names)}.")
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request(_Batch, _Asked):
     """A batch of queries that are not in their target class yet, with all that limits the answers.
@@ -262,8 +352,9 @@ class Request(_Batch, _Asked):
 
     def cut(self, rows: IntArray, n_steps: int) -> Request:
         """Return the request for some of the queries, all of one length, without their padding."""
-        part = self.select(rows)
-        model = at_length(self.classifier, n_steps, self.series.n_steps)
+        part, model = self.select(rows), self.classifier
+        if n_steps < self.series.n_steps:
+            model = at_length(model, n_steps, self.series.n_steps)
         return replace(
             part, series=part.series.cut(n_steps), constraints=self.constraints.cut(n_steps), classifier=model
         )
@@ -498,28 +589,3 @@ def check_constraints(constraints: Any) -> Constraints:
     if not isinstance(constraints, Constraints):
         raise ConfigError(f"constraints must be sp.Constraints(...), got {type(constraints).__name__}.")
     return constraints
-
-
-_pause: ContextVar[Callable[[], None] | None] = ContextVar("pause", default=None)
-
-
-@contextmanager
-def pausing(call: Callable[[], None]) -> Iterator[None]:
-    """Call a function whenever a search within the block pauses, that is, every few milliseconds.
-
-    >>> with pausing(lambda: print("tea")):
-    ...     pause()
-    tea
-    """
-    before = _pause.set(call)
-    try:
-        yield
-    finally:
-        _pause.reset(before)
-
-
-def pause() -> None:
-    """Let something more urgent come first; called between the rounds of a search."""
-    call = _pause.get()
-    if call is not None:
-        call()

@@ -1,12 +1,13 @@
-"""Queries in blocks, from whatever they come in, and answers to more of them than fit in memory."""
+"""More queries than fit in memory: read block by block, and answered shard by shard into a folder."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,48 +18,27 @@ from sparcets.core.progress import Bar
 from sparcets.core.series import Series, as_array, check_lengths, check_padded
 from sparcets.core.side_inputs import check_no_side
 from sparcets.core.target import BoundTarget, is_one_each
-from sparcets.core.validation import check_ids
 from sparcets.io.explanations import ExplanationFolder, ShardWriter, queries_per_shard, writing_answers
-from sparcets.methods.request import CallOptions, QueryBlock
+from sparcets.methods.request import CallOptions, Queries, QueryBlock
 from sparcets.models.base import Model
+
+if TYPE_CHECKING:
+    from sparcets.methods.base import BaseExplainer
 
 COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
 
 
-def check_names(**given: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the names given to ``explain`` by what they are, ``ids`` or ``subjects``: whole numbers or text."""
-    checked = {what: check_ids(values, what=what, each="query") for what, values in given.items()}
-    # Both kinds are saved without pickle.
-    return {
-        what: names if names.dtype.kind in "iuU" else names.astype(str)
-        for what, names in checked.items()
-        if names is not None
-    }
-
-
-class Queries:
-    """Queries in blocks, from an array, a memory map or an iterator, of which one block is in memory at a time.
+class Stream(Queries):
+    """Queries from a memory map or an iterator, of which one block is in memory at a time.
 
     Parameters
     ----------
     X
-        Series (batch, time, features): anything NumPy takes, a memory map, or an iterator over series (time, features)
-        or batches of them.
-    lengths, side
-        True lengths of padded queries, and side inputs of all of them, as the user passed them.
-    names
-        Ids and subjects of the queries, where they are given; see :func:`check_names`.
-    model, info, owner
-        The explained model, the series of the fit, and the name of the explainer, for messages.
+        A memory map of series (batch, time, features), or an iterator over series (time, features) or batches of them.
+    lengths, side, names, model, info, owner
+        As of :class:`~sparcets.methods.request.Queries`.
     longer
-        Whether queries may be longer than the series of the fit, if the model takes such.
-
-    Attributes
-    ----------
-    n
-        Number of queries; None for an iterator.
-    n_steps
-        Number of steps of the blocks, and of the answers.
+        Is not looked at: all blocks have the steps of the fit.
     """
 
     def __init__(
@@ -74,25 +54,17 @@ class Queries:
         longer: bool,
     ) -> None:
         self.info, self.owner, self.names, self.model = info.of_series, owner, names, model
-        self.iterates, self.n, self.n_steps = is_stream(X), None, info.n_steps
-        self.lazy = self.iterates or isinstance(X, np.memmap)
-        self.X: Any = X
-        self.lengths: Any = lengths
-        self.series: Series | None = None
-        if not self.lazy:
-            self.series = self._check(X, lengths, 0, longer=longer and model.takes_longer)
-            self.lengths, self.n, self.n_steps = self.series.lengths, len(self.series), self.series.n_steps
-        elif not self.iterates:
-            if X.ndim != 3 or not len(X) or (lengths is None and info.unequal):
+        self.X, self.lengths, self.n, self.n_steps = X, lengths, None, info.n_steps
+        known = lengths is not None
+        if isinstance(X, np.memmap):
+            if X.ndim != 3 or not len(X) or (info.unequal and not known):
                 self._check(X, lengths, 0)  # raises the right error
-            self.n = len(X)
-            self.lengths = lengths if lengths is None else check_lengths(lengths, X)
-        if self.n is not None:
+            self.n, self.lengths = len(X), check_lengths(lengths, X) if known else None
             self._check_names(self.n)
-        self.known_side = info.side
+        self.padded = known and not np.all(np.asarray(lengths) == self.n_steps)
         self.side = None
-        if info.side is not None:
-            self.side = info.side.table(side, self.n, owner=owner)
+        if model.side is not None:
+            self.side = model.side.table(side, self.n, owner=owner)
         elif side is not None:
             check_no_side(side, owner)
 
@@ -102,10 +74,10 @@ class Queries:
         for series in self._parts(size):
             stop = first + len(series)
             self.model.check_gaps(series.values, series.lengths, first=first)
-            if self.known_side is not None and self.side is not None:
+            if self.model.side is not None and self.side is not None:
                 if len(self.side) < stop:
                     raise ShapeError(f"X gave more queries than side has rows ({len(self.side)}); pass one per query.")
-                X = self.known_side.attach(series.values, self.side[first:stop], series.lengths)
+                X = self.model.side.attach(series.values, self.side[first:stop], series.lengths)
                 series = series.with_values(X)
             yield QueryBlock(series=series, target=target.of_queries(first, stop), index=np.arange(first, stop))
             first = stop
@@ -118,39 +90,22 @@ class Queries:
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
         self._check_names(first)
 
-    def named(self, answers: Explanation) -> Explanation:
-        """Return answers with the names of their queries."""
-        rows, least = answers.query_index, min(map(len, self.names.values()), default=None)
-        if least is not None and len(rows) and rows.max() >= least:  # an iterator shows its number at its end only
-            raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
-        known: dict[str, Any] = {what: names[rows] for what, names in self.names.items()}
-        return replace(answers, **known)
-
-    def _check_names(self, n_queries: int) -> None:
-        for what, names in self.names.items():
-            if len(names) != n_queries:
-                raise ShapeError(f"{what} must be {n_queries}, one per query, got {len(names)}.")
-
-    def _check(self, X: Any, lengths: Any, first: int, *, longer: bool = False) -> Series:
+    def _check(self, X: Any, lengths: Any, first: int) -> Series:
         gaps = self.model.takes_gaps
-        return Series(
-            *check_padded(X, lengths, owner=self.owner, like=self.info, first=first, gaps=gaps, longer=longer)
-        )
+        return Series(*check_padded(X, lengths, owner=self.owner, like=self.info, first=first, gaps=gaps))
 
     def _lengths(self, first: int, stop: int) -> Any:
         return self.lengths[first:stop] if is_one_each(self.lengths) else self.lengths
 
     def _parts(self, size: int) -> Iterator[Series]:
-        if self.series is not None:
-            yield from self.series.batches(size)
-        elif self.iterates:
+        if self.n is None:
             yield from self._from_iterator(size)
-        else:
-            for first in range(0, len(self.X), size):
-                # A copy: mapped pages can be released.
-                part = self._check(np.array(self.X[first : first + size]), self._lengths(first, first + size), first)
-                release_pages(self.X)
-                yield part
+            return
+        for first in range(0, self.n, size):
+            # A copy: mapped pages can be released.
+            part = self._check(np.array(self.X[first : first + size]), self._lengths(first, first + size), first)
+            release_pages(self.X)
+            yield part
 
     def _from_iterator(self, size: int) -> Iterator[Series]:
         held: list[Series] = []
@@ -185,15 +140,6 @@ def _join(parts: list[Series]) -> Series:
     return Series.join(parts)
 
 
-def is_stream(X: Any) -> bool:
-    """Return whether ``X`` can only be iterated over: a generator, an iterator, a data loader.
-
-    >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
-    (True, False, False)
-    """
-    return hasattr(X, "__iter__") and not hasattr(X, "__getitem__") and not hasattr(X, "__array__")
-
-
 def release_pages(X: Any) -> None:
     """Release the memory that reading a memory map has taken; the file is unchanged."""
     file = getattr(X, "_mmap", None)
@@ -203,37 +149,35 @@ def release_pages(X: Any) -> None:
 
 
 def answer_to_folder(
+    explainer: BaseExplainer[Any],
     queries: Queries,
     call: CallOptions,
     answer: Callable[[QueryBlock], Explanation],
     out: str | os.PathLike[str],
     *,
-    identity: Mapping[str, Any],
     bar: Bar,
 ) -> ExplanationFolder:
     """Answer queries block by block, each block a shard of a folder; shards that are finished already are kept.
 
     Parameters
     ----------
-    queries, call
-        What is answered.
+    explainer, queries, call
+        What answers, and what is answered.
     answer
         Answers a block.
     out
         The folder. One that another process is writing raises BusyError.
-    identity
-        All that determines the answers besides queries and targets, as plain values.
     bar
         Is advanced by the queries whose answers are there already.
     """
-    target, known, n_shards = call.target, queries.known_side, 0
+    target, known, n_shards = call.target, queries.model.side, 0
     with writing_answers(out) as folder:
+        identity = identity_of(explainer, call)
         writer = ShardWriter(folder, {**identity, "target": "given" if target.given else "runner-up"})
         finished = writer.first_readable()
         if finished is not None:
             _check_same_model(queries.model, finished)
-        n_features = queries.info.n_features + (0 if known is None else known.n_columns)
-        for block in queries.blocks(target, queries_per_shard(queries.n_steps, n_features, call.n)):
+        for block in queries.blocks(target, queries_per_shard(queries.n_steps, call.info.n_features, call.n)):
             asked = block.target if block.target is None or not target.numbers else target.words(block.target)
             X, side = block.X, None
             if known is not None:
@@ -265,3 +209,25 @@ def _check_same_model(model: Model, finished: Explanation) -> None:
             f"the answers in out= were made for another classifier than {model.name}, or it has changed since. Choose "
             "another folder, or remove this one."
         )
+
+
+def identity_of(explainer: BaseExplainer[Any], call: CallOptions) -> dict[str, Any]:
+    """Return all that determines the answers besides queries and targets, as plain values."""
+    digest = hashlib.sha256()
+    for name, array in sorted(explainer._state().items()):
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    values = {
+        "method": explainer.method,
+        "config": explainer.config.deciding_values(),
+        "constraints": call.constraints_given,
+        "sparsity": call.sparsity,
+        "n": call.n,
+        "explainer": digest.hexdigest(),
+        **({"curve": True} if call.curve else {}),
+        **({} if call.edits is None else {"edits": call.edits}),
+        **({} if call.confidence is None else {"confidence": call.confidence}),
+        **({} if call.target.excluded is None else {"excluded": call.target.excluded}),
+        **({"targets": [repr(one) for one in call.target.numbers]} if call.target.numbers else {}),
+    }
+    return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk

@@ -104,7 +104,7 @@ class Model(ABC):
 
     @final
     def check_input(
-        self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo
+        self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo, longer: bool = True
     ) -> tuple[FloatArray, IntArray | None]:
         """Return series that the model can be asked about, and their true lengths or None.
 
@@ -114,8 +114,10 @@ class Model(ABC):
             As the user passed them. Side inputs are attached to the series.
         owner, like
             Name of the fitted object that they are for, and what knows its numbers of features and steps.
+        longer
+            Whether series may be longer than those of the fit, if the model takes such.
         """
-        allowed = {"gaps": self.takes_gaps, "longer": self.takes_longer}
+        allowed = {"gaps": self.takes_gaps, "longer": longer and self.takes_longer}
         X, lengths = check_padded(X, lengths, owner=owner, like=like, **allowed)
         self.check_gaps(X, lengths)
         if self.side is not None:

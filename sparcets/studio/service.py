@@ -18,6 +18,7 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.core.errors import SparcetsError
+from sparcets.core.progress import pausing
 from sparcets.studio import exports
 from sparcets.studio.answers import Answers, LruCache
 from sparcets.studio.items import load, load_model, load_new, new_files
@@ -94,8 +95,6 @@ class Turns:
         return True
 
     def _interruptible(self, work: Callable[[], T]) -> T:
-        from sparcets.methods.request import pausing  # imports torch
-
         with pausing(self._make_way):
             return work()
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.methods.request import pause, pausing
+from sparcets.core.progress import pause, pausing
 from sparcets.studio.answers import Answers, LruCache
 from sparcets.studio.models import ExplainRequest, ExportRequest, Limits
 from sparcets.studio.service import StudioService, Turns

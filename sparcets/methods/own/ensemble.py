@@ -19,14 +19,14 @@ import torch
 from torch import Tensor
 
 from sparcets.core.info import Scaler
-from sparcets.core.progress import progress_bar
+from sparcets.core.progress import pause, progress_bar
 from sparcets.core.seeding import spawn
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import ClassifierConfig, ExplainerConfig
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import Family, FamilyWithin, by_length, choose_series
 from sparcets.methods.own.surrogate import distill
-from sparcets.methods.request import FitJob, pause
+from sparcets.methods.request import FitJob
 from sparcets.models.base import Classifier, Model
 from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.models.views import at_length

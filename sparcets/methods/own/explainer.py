@@ -20,7 +20,6 @@ from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import FEW_VALID, training_identity
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.compatibility import regressor_of
 from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import train_ensemble, weaker_than_families
 from sparcets.methods.own.generator import GatedGenerator
@@ -178,8 +177,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         config, seed = self.config, spawn(self.config.seed, "attempt 0")
         rows, held_out = split_held_out(job.y, spawn(seed, "held out"), job.subjects)
         if job.info.outcome:
-            numbers = self._number_model = fit_number_model(job, rows, regressor_of(self), config, seed)
-            self.history_ = measure_numbers(numbers, job, held_out, regressor_of(self))
+            numbers = self._number_model = fit_number_model(job, rows, self._regressor, config, seed)
+            self.history_ = measure_numbers(numbers, job, held_out, self._regressor)
         else:
             ensemble = train_ensemble(job, rows, self.classifier, config, seed)
             proposer: GatedGenerator | None = None

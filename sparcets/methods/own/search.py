@@ -18,6 +18,7 @@ from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
 from sparcets.core.enforcement import IMMUTABLE
 from sparcets.core.evidence import compare_shape
 from sparcets.core.info import SeriesInfo
+from sparcets.core.progress import pause
 from sparcets.core.series import BoolArray, FloatArray, differs
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
@@ -25,7 +26,7 @@ from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.proposals import propose
 from sparcets.methods.own.space import EditSpace, Group
 from sparcets.methods.own.windows import Course, Move, State, Windows
-from sparcets.methods.request import Answers, Request, pause
+from sparcets.methods.request import Answers, Request
 from sparcets.training.device import threads_for
 
 NARROWEST = 2  # parts that a window has at least, unless a cap asks for fewer
