@@ -30,6 +30,7 @@ NAMES = ["left", "constructor", "top", "idle"]  # one that every object of JavaS
 N_TEST = 18
 TOKEN = "a-token-of-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+OPENINGS = {"png": b"\x89PNG", "pdf": b"%PDF", "csv": b"query,id,verdict", "npz": b"PK", "html": b"<!doctype html>"}
 
 
 def npz_bytes(n: int = 90) -> bytes:

@@ -15,7 +15,7 @@ from sparcets.studio.processes import fit_explainer
 from sparcets.studio.workspace import Workspace
 from tests.http_api import error
 
-from .conftest import API, N_TEST, NAMES, Sample, make_outdated, npz_bytes
+from .conftest import API, N_TEST, NAMES, OPENINGS, Sample, make_outdated, npz_bytes
 
 
 def explain(client: TestClient, sample: Sample, **options: Any) -> Any:
@@ -31,13 +31,6 @@ def test_status_and_catalog(client: TestClient) -> None:
     assert {"nearest", "sparce", "sparcets"} <= {e["name"] for e in catalog["explainers"]}
     assert all(entry["about"] for kind in ("datasets", "classifiers", "explainers") for entry in catalog[kind])
     assert [v["word"] for v in catalog["verdicts"]] == ["believed", "doubtful", "trick", "not reached", "unchanged"]
-
-
-def test_opening_a_data_set_twice_returns_one_record(client: TestClient) -> None:
-    first = client.post(f"{API}/datasets", json={"name": "catching"}).json()
-    assert first["class_names"] == ["Ataxia", "Autism", "Control"] and first["mutable"].count(False) == 2
-    assert client.post(f"{API}/datasets", json={"name": "catching"}).json() == first
-    assert [d["id"] for d in client.get(f"{API}/datasets").json()] == ["own", first["id"]]
 
 
 def test_upload_and_remove_an_npz_file(client: TestClient, sample: Sample) -> None:
@@ -144,9 +137,12 @@ def test_a_group_of_recordings(client: TestClient, sample: Sample) -> None:
     assert np.sum(table["confusion"]["test"]) == N_TEST and len(table["x"]) == 90
 
 
-def test_a_body_is_found_by_the_names_of_the_features(client: TestClient, sample: Sample) -> None:
+def test_a_named_data_set_is_opened_once_and_a_body_found_by_its_features(client: TestClient, sample: Sample) -> None:
     assert client.get(f"{API}/datasets/{sample.dataset}/skeleton").json()["limbs"] is None
     record = client.post(f"{API}/datasets", json={"name": "catching"}).json()
+    assert record["class_names"] == ["Ataxia", "Autism", "Control"] and record["mutable"].count(False) == 2
+    assert client.post(f"{API}/datasets", json={"name": "catching"}).json() == record
+    assert [d["id"] for d in client.get(f"{API}/datasets").json()] == ["own", record["id"]]
     body = client.get(f"{API}/datasets/{record['id']}/skeleton").json()
     assert ["LeftElbow", "LeftWrist"] in body["limbs"] and body["ball"] == "Center" and "Head" in body["points"]
     assert record["feature_names"][body["points"]["LeftWrist"][1]] == "LeftWrist_y"
@@ -173,21 +169,11 @@ def test_a_curve_drawn_by_hand_is_judged_and_kept(client: TestClient, sample: Sa
     assert "nose" in error(client.post(f"{API}/explanations", json=body), 422)["message"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "opening"),
-    [
-        ("png", b"\x89PNG"),
-        ("svg", b"<?xml"),
-        ("pdf", b"%PDF"),
-        ("npz", b"PK"),
-        ("csv", b"query,id,verdict"),
-        ("html", b"<!doctype html>"),
-    ],
-)
-def test_export_formats(client: TestClient, sample: Sample, kind: str, opening: bytes) -> None:
-    response = client.post(f"{API}/exports/{kind}", json={"explainer": sample.nearest, "rows": [7]})
-    assert response.status_code == 200 and response.content.startswith(opening)
-    assert f'filename="explanation.{kind}"' in response.headers["content-disposition"]
+def test_export_formats(client: TestClient, sample: Sample) -> None:
+    for kind, opening in {**OPENINGS, "svg": b"<?xml"}.items():
+        response = client.post(f"{API}/exports/{kind}", json={"explainer": sample.nearest, "rows": [7]})
+        assert response.status_code == 200 and response.content.startswith(opening)
+        assert f'filename="explanation.{kind}"' in response.headers["content-disposition"]
 
 
 STROKE = {"feature": "left", "at": 8, "width": 2, "by": 1}
@@ -209,42 +195,28 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("change", "status", "code", "text"), INVALID, ids=[str(i[0])[:40] for i in INVALID])
-def test_invalid_requests(
-    client: TestClient, sample: Sample, change: dict[str, Any], status: int, code: str, text: str
-) -> None:
-    request = {"explainer": sample.nearest, "rows": [0], **change}
-    content = json.dumps(request).encode()  # also what is no JSON strictly, such as NaN
-    response = client.post(f"{API}/explanations", content=content, headers={"Content-Type": "application/json"})
-    problem = error(response, status)
-    assert problem["code"] == code and text in problem["message"]
+def test_invalid_requests(client: TestClient, sample: Sample) -> None:
+    for change, status, code, text in INVALID:
+        request = {"explainer": sample.nearest, "rows": [0], **change}
+        content = json.dumps(request).encode()  # also what is no JSON strictly, such as NaN
+        response = client.post(f"{API}/explanations", content=content, headers={"Content-Type": "application/json"})
+        problem = error(response, status)
+        assert problem["code"] == code and text in problem["message"], change
 
 
-@pytest.mark.parametrize("path", ["/api/v1/nowhere", "/api/v2/status", "/api/v1/jobs/none", "/nowhere", "/static/none"])
-def test_unknown_paths_have_the_same_error_shape(client: TestClient, path: str) -> None:
-    error(client.get(path), 404)
-
-
-@pytest.mark.parametrize("name", ["../own", "..%2Fown", "%2e%2e/own", "....//own", "own/about.json", "OWN", ".own"])
-def test_ids_cannot_refer_to_other_folders(client: TestClient, name: str) -> None:
-    assert client.get(f"{API}/datasets/{name}/series/0").status_code in (404, 422)
-    assert client.get(f"/static/{name}").status_code == 404
-
-
-@pytest.mark.parametrize(
-    "name", ["../../evil.npz", "..\\evil.npz", "/etc/passwd.csv", ".npz", "a.pickle", "a", "..csv"]
-)
-def test_file_names_cannot_refer_to_other_folders(client: TestClient, sample: Sample, name: str) -> None:
+def test_names_cannot_refer_to_other_folders(client: TestClient, sample: Sample) -> None:
     before = sorted(p.relative_to(sample.folder.parent) for p in sample.folder.parent.rglob("*"))
-    response = client.post(f"{API}/datasets/upload", params={"filename": name}, content=npz_bytes(30))
-    assert error(response, 422)["code"] == "bad_filename"
-    assert sorted(p.relative_to(sample.folder.parent) for p in sample.folder.parent.rglob("*")) == before
-
-
-def test_a_path_is_not_the_name_of_a_data_set(client: TestClient, sample: Sample) -> None:
+    for name in ("../own", "..%2Fown", "%2e%2e/own", "....//own", "own/about.json", "OWN", ".own"):
+        assert client.get(f"{API}/datasets/{name}/series/0").status_code in (404, 422)
+        error(client.get(f"/static/{name}"), 404)
+    for name in ("../../evil.npz", "..\\evil.npz", "/etc/passwd.csv", ".npz", "a.pickle", "a", "..csv"):
+        response = client.post(f"{API}/datasets/upload", params={"filename": name}, content=npz_bytes(30))
+        assert error(response, 422)["code"] == "bad_filename"
     path = str(sample.folder / "datasets" / "own" / "own.npz")
-    problem = error(client.post(f"{API}/datasets", json={"name": path[-60:]}), 422)
-    assert problem["code"] == "unknown_name"
+    assert error(client.post(f"{API}/datasets", json={"name": path[-60:]}), 422)["code"] == "unknown_name"
+    assert sorted(p.relative_to(sample.folder.parent) for p in sample.folder.parent.rglob("*")) == before
+    for path in ("/api/v1/nowhere", "/api/v2/status", "/api/v1/jobs/none", "/nowhere"):
+        error(client.get(path), 404)
 
 
 def test_items_in_use_are_not_removed(client: TestClient, sample: Sample) -> None:

@@ -9,13 +9,11 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 
-from .conftest import API, N_TEST, NAMES, Sample, npz_bytes
+from .conftest import API, N_TEST, NAMES, OPENINGS, Sample, npz_bytes
 from .visit import SIZES, Studio, Visit, running
 
 api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-OPENINGS = {"png": b"\x89PNG", "pdf": b"%PDF", "csv": b"query,id,verdict", "npz": b"PK", "html": b"<!doctype html>",
-            "py": b"# Run this"}  # fmt: skip
 
 
 def test_the_workflow_from_upload_to_export(visit: Visit) -> None:
@@ -58,7 +56,7 @@ def test_the_workflow_from_upload_to_export(visit: Visit) -> None:
     assert page.locator(".key.other").is_visible()
 
     name = str(visit.answer()["id"]).replace(" ", "_")
-    for kind, opening in OPENINGS.items():
+    for kind, opening in {**OPENINGS, "py": b"# Run this"}.items():
         with page.expect_download() as download:
             page.locator(f"#exports [data-kind={kind}]").click()
         assert Path(download.value.path()).read_bytes().startswith(opening)
