@@ -1,14 +1,40 @@
-"""What the tests of studio and server share: the shape of errors, and requests made from a description of the API."""
+"""What the tests of studio and server share: their start, the shape of errors, requests made from a description."""
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, assume, given, settings, strategies
 from hypothesis.errors import Unsatisfiable
 
-EXAMPLES = int(os.environ.get("SPARCETS_EXAMPLES", "12"))  # requests per operation
+EXAMPLES = int(os.environ.get("SPARCETS_EXAMPLES", "6"))  # requests per operation
+
+
+@contextmanager
+def started(*arguments: str, **how: Any) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Run a command that serves until it is interrupted; yield its process, and what it says at its start, by name."""
+    command = [sys.executable, "-m", "sparcets", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **how)
+    assert process.stderr is not None
+    said: dict[str, str] = {}
+    for line in process.stderr:
+        name, _, value = line.strip().partition(": ")
+        said[name] = value
+        if "Ctrl-C" in line:
+            break
+    try:
+        yield process, said
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(120)
+        finally:
+            process.kill()
+            process.stderr.close()
 
 
 def error(response: Any, status: int) -> dict[str, Any]:

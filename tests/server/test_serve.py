@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
@@ -16,7 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import typer
@@ -25,23 +24,16 @@ from fastapi.testclient import TestClient
 from sparcets.__main__ import main
 from sparcets.cli.main import app
 from sparcets.web.requests import bind
+from tests.http_api import started
 
 from .conftest import BEARER, TOKEN, Fit
 
 
-class Server:
-    """A running server."""
+class Server(NamedTuple):
+    """A running server, and what it said at its start."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "sparcets", "serve", str(folder), "--port", "0", "--device", "cpu", *options]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert self.process.stderr is not None
-        self.said: dict[str, str] = {}
-        for line in self.process.stderr:
-            name, _, value = line.strip().partition(": ")
-            self.said[name] = value
-            if "Ctrl-C" in line:
-                break
+    process: Any
+    said: dict[str, str]
 
     def ask(self, path: str, body: Any = None) -> Any:
         headers = {**BEARER, "Content-Type": "application/json"}
@@ -71,12 +63,8 @@ def has_ended(pid: int) -> bool:
 
 @contextmanager
 def running(folder: Path, *options: str) -> Iterator[Server]:
-    server = Server(folder, *options)
-    try:
-        yield server
-    finally:
-        server.process.kill()
-        server.process.communicate()
+    with started("serve", str(folder), "--port", "0", "--device", "cpu", *options) as (process, said):
+        yield Server(process, said)
 
 
 @pytest.fixture(scope="module")

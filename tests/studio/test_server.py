@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import socket
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ import pytest
 
 from sparcets.__main__ import main
 from sparcets.studio.app import _opening_file
+from tests.http_api import started
 
 STATUS = "/api/v1/status"
 
@@ -25,23 +24,10 @@ STATUS = "/api/v1/status"
 @contextmanager
 def running(*options: str, **how: Any) -> Iterator[tuple[dict[str, str], Any]]:
     """Start the studio and yield its start message as a dict, and the stream of what it says later."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sparcets", "studio", "--port", "0", *options], stderr=subprocess.PIPE, text=True, **how
-    )
-    assert process.stderr is not None
-    message: dict[str, str] = {}
-    for line in process.stderr:
-        name, _, value = line.strip().partition(": ")
-        message[name] = value
-        if "Ctrl-C" in line:
-            break
-    try:
-        yield message, process.stderr
-    finally:
+    with started("studio", "--port", "0", *options, **how) as (process, said):
+        yield said, process.stderr
         process.send_signal(signal.SIGINT)
-        code, rest = process.wait(120), process.stderr.read()
-        process.stderr.close()
-    assert (code, rest) == (130, "sparcets: stopped\n")
+        assert (process.wait(120), process.stderr.read()) == (130, "sparcets: stopped\n")
 
 
 def get(url: str, token: str | None = None) -> tuple[int, bytes]:

@@ -2,14 +2,12 @@
 
 import contextlib
 import json
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
+
+from tests.http_api import started
 
 from .conftest import API
 
@@ -29,20 +27,9 @@ class Studio(NamedTuple):
 @contextlib.contextmanager
 def running(workspace: Path, *options: str) -> Iterator[Studio]:
     """Start the studio with its command."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "sparcets", "studio", "--port", "0", "--workspace", str(workspace), *options],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    found = re.search(r"(http://\S+)/login#code=\S+", process.stderr.readline())
-    assert found
-    try:
-        yield Studio(found[1], found[0], (workspace / "token").read_text().strip(), process)
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(120)
-        process.stderr.close()
+    with started("studio", "--port", "0", "--workspace", str(workspace), *options) as (process, said):
+        printed, token = said["studio"], (workspace / "token").read_text().strip()
+        yield Studio(printed.partition("/login#")[0], printed, token, process)
 
 
 class Visit:
