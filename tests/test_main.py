@@ -35,6 +35,9 @@ def test_ctrl_c_prints_one_line(
     assert capsys.readouterr() == ("", f"sparcets: stopped{hint}\n")
 
 
+FULL = ("2>&-", ">/dev/full")
+
+
 def in_shell(arguments: list[str | bytes], streams: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     command = f'set -o pipefail; "$@" {streams}'
     given = ["bash", "-c", command, "bash", sys.executable, "-m", "sparcets", *arguments]
@@ -72,7 +75,7 @@ def commands(prefix: bytes) -> list[tuple[list[str | bytes], bytes]]:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize("streams", [pytest.param("2>&-", marks=pytest.mark.long), ">/dev/full", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("streams", ["<&- >&- 2>&-", *(pytest.param(s, marks=pytest.mark.long) for s in FULL)])
 def test_work_is_finished_though_nothing_can_be_printed(
     streams: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -160,11 +160,8 @@ def test_the_curve(tmp_path: Path) -> None:
     [
         ({"target": "brusk"}, "Did you mean 'brisk'?"),
         ({"method": "nearer"}, "UnknownNameError: no explainer 'nearer'"),
-        ({"settings": ("candidate=1",)}, "ConfigError: "),
-        ({"preset": "paper"}, "NearestConfig has no preset 'paper'"),
         ({"source": "/no/such/file.npz"}, "DataNotFoundError: no file /no/such/file.npz"),
         ({"dataset": "motionsense", "source": None, "target": "ups"}, "DataNotFoundError"),
-        ({"classifier_config": {"epoch": 1}}, "did you mean 'epochs'?"),
     ],
 )
 def test_an_error_is_in_the_row(
