@@ -10,7 +10,8 @@ import numpy as np
 
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.info import SPANS, SeriesInfo, bend_over, move_over
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, differs
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, compare_pairs, differs
+from sparcets.core.side_inputs import side_apart
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Evidence:
         Share of each family that predicts the target (answers, families); NaN where unknown.
     plausibility
         By name, an array (answers,) each: ``distance``, ``outside``, ``jumps`` and ``stretch`` of
-        :class:`~sparcets.methods.evidence.PlausibilityReference`; NaN where unknown.
+        :class:`PlausibilityReference`; NaN where unknown.
     curve
         By name, an array (answers, points) each: ``share`` changed of what may change, smallest ``support``
         over the families, and ``valid``, 1 where the explained classifier predicts the target, else 0. NaN where an
@@ -289,15 +290,15 @@ MARGIN = 1.25  # of the largest real move over several steps: more is a jump
 CHUNK = 1024  # answers at a time, bounding memory
 
 
-def shape_of(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
+def shape_of(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) -> dict[str, FloatArray]:
     """Return three measures of each counterfactual; padding and missing entries do not count.
 
     Parameters
     ----------
     answers
         Answers of any status.
-    info
-        Ranges of the training series, and the names of the features.
+    info, skeleton
+        Ranges of the training series, and the limbs that their features form, if any.
 
     Returns
     -------
@@ -311,7 +312,7 @@ def shape_of(answers: Explanation, info: SeriesInfo) -> dict[str, FloatArray]:
         - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
           features form no limb
     """
-    query, made, skeleton = answers.query, answers.counterfactual, find_skeleton(info.feature_names, info.units)
+    query, made = answers.query, answers.counterfactual
     inside = Series(query, answers.lengths).inside
     rows = [slice(i, i + CHUNK) for i in range(0, max(len(query), 1), CHUNK)]
     parts = [compare_shape(query[r], made[r], inside[r], info, skeleton) for r in rows]
@@ -392,3 +393,168 @@ def relative_change(before: FloatArray, after: FloatArray) -> FloatArray:
     """
     change = np.where(np.isnan(before), 0.0, np.abs(after - before))
     return np.asarray(np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0))
+
+
+PER_CLASS = 500  # reference series of each class
+NEIGHBOURS = 5
+EQUAL = 1e-5  # relative difference below which distances are equal
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PlausibilityReference:
+    """Real series that answers are compared with; build it with :meth:`fit`.
+
+    Attributes
+    ----------
+    series, labels
+        At most 500 training series of each class, standardised, in float32, and their classes.
+    own_distance
+        Mean distance of each reference series to its nearest neighbours of the same class.
+    info
+        Names, scale and ranges of the data.
+    skeleton
+        The limbs that the features form, or None.
+
+    Examples
+    --------
+    >>> import sparcets as sp
+    >>> from sparcets.testing.data import make_series
+    >>> from sparcets.testing.mocks import mean_proba
+    >>> X, y = make_series()
+    >>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:4], target=1)
+    >>> measured = PlausibilityReference.fit(Series(X), y, e.info).measure(e)
+    >>> {name: values.shape for name, values in measured.items()}
+    {'distance': (4,), 'outside': (4,), 'jumps': (4,), 'stretch': (4,)}
+    >>> measured["outside"].tolist()
+    [0.0, 0.0, 0.0, 0.0]
+    """
+
+    series: Series
+    labels: IntArray
+    own_distance: FloatArray
+    info: SeriesInfo
+    skeleton: Skeleton | None
+
+    @classmethod
+    def fit(
+        cls, series: Series, y: IntArray, info: SeriesInfo, *, rows: IntArray | None = None
+    ) -> PlausibilityReference:
+        """Choose reference series, evenly spaced within each class, and measure the distances between them.
+
+        Parameters
+        ----------
+        series, y
+            Training series in the data's own units, and their classes (batch,).
+        info
+            Names and scale of the data.
+        rows
+            The reference series, where they are chosen already.
+        """
+        info = info.of_series  # side inputs never change
+        if rows is None:
+            of_each = [_evenly_spaced(np.flatnonzero(y == label)) for label in range(info.n_classes)]
+            rows = np.concatenate(of_each).astype(np.int64)
+        chosen, labels = _standardised(series[rows], info), np.asarray(y[rows], dtype=np.int64)
+        own = np.full(len(rows), np.nan)
+        for label in np.unique(labels):
+            own[labels == label] = _own_distances(chosen[labels == label])
+        skeleton = find_skeleton(info.feature_names, info.units)
+        return cls(series=chosen, labels=labels, own_distance=own, info=info, skeleton=skeleton)
+
+    def restricted(self, rows: IntArray) -> PlausibilityReference:
+        """Return a reference to some of the series alone, all of class 0."""
+        series = self.series[rows]
+        own = _own_distances(series) if len(rows) > 1 else np.full(len(rows), np.nan)
+        return replace(self, series=series, labels=np.zeros(len(rows), dtype=np.int64), own_distance=own)
+
+    def measure(self, answers: Explanation) -> dict[str, FloatArray]:
+        """Return four measures of each counterfactual; padding and missing entries do not count.
+
+        Parameters
+        ----------
+        answers
+            Answers of any status, with series like those of the fit.
+
+        Returns
+        -------
+        dict
+            An array (answers,) each:
+
+            - ``distance``: mean distance to the 5 nearest reference series of the target class (root mean square of
+              the standardised differences over the steps that both have), as the share of reference series of that
+              class that are closer to their own nearest ones; NaN if the class has fewer than two series
+            - ``outside``: number of changed entries outside the range of their feature in the training series
+            - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any
+              training series, and of moves over two to six steps that are larger by a quarter
+            - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
+              features form no limb
+        """
+        answers = answers if answers.info.side is None else side_apart(answers)
+        parts = [answers[i : i + CHUNK] for i in range(0, max(len(answers), 1), CHUNK)]
+        shape = shape_of(answers, self.info, self.skeleton)
+        return {"distance": np.concatenate([self._distance(part) for part in parts]), **shape}
+
+    def _distance(self, answers: Explanation) -> FloatArray:
+        """Return the percentile of the distance to the target class (answers,)."""
+        made, percentile = Series(answers.counterfactual, answers.lengths), np.full(len(answers), np.nan)
+        n_steps = self.info.n_steps  # beyond them, no reference series has anything to compare with
+        made = Series(made.values[:, :n_steps], np.minimum(made.steps, n_steps))
+        for label in np.unique(answers.target):
+            rows, of_class = np.flatnonzero(answers.target == label), self.labels == label
+            if of_class.sum() < 2:
+                continue
+            distances = _distances(_standardised(made[rows], self.info), self.series[of_class])
+            nearest = _mean_of_nearest(distances, distances.shape[1])
+            nearest *= 1 - EQUAL  # equal distances may differ in their last bits, by what else is computed
+            percentile[rows] = np.searchsorted(np.sort(self.own_distance[of_class]), nearest) / distances.shape[1]
+        return percentile
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return everything but ``info`` as plain arrays by name, for a file."""
+        series = {"series": self.series.values, "lengths": self.series.steps}
+        return {**series, "labels": self.labels, "own_distance": self.own_distance}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any], info: SeriesInfo) -> PlausibilityReference:
+        """Build from :meth:`to_arrays`'s output; ``info`` is that of the fit."""
+        series, info = Series(arrays["series"], arrays["lengths"]), info.of_series
+        skeleton, own = find_skeleton(info.feature_names, info.units), arrays["own_distance"]
+        return cls(series=series, labels=arrays["labels"], own_distance=own, info=info, skeleton=skeleton)
+
+
+def _evenly_spaced(rows: IntArray) -> IntArray:
+    """Return at most 500 of the rows, at equal distances."""
+    if len(rows) <= PER_CLASS:
+        return rows
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, PER_CLASS).round().astype(np.int64)])
+
+
+def _standardised(series: Series, info: SeriesInfo) -> Series:
+    """Return standardised series in float32, zero in padding."""
+    standard = info.scaler.transform(series.values[:, :, : info.n_features])
+    return Series(np.where(series.inside[..., None], standard, 0.0).astype(np.float32), series.steps)
+
+
+def _own_distances(series: Series) -> FloatArray:
+    """Return the mean distance of each series to its nearest neighbours among the others."""
+    distances = _distances(series, series)
+    np.fill_diagonal(distances, np.inf)
+    return _mean_of_nearest(distances, len(series))
+
+
+def _distances(a: Series, b: Series) -> FloatArray:
+    """Return root mean square differences (rows of a, rows of b) over the entries that both series have.
+
+    The mean is over steps, the sum over features; infinite where no entry is shared.
+    """
+    squares, whole, common = compare_pairs(a, b)
+    squares[squares < EQUAL * whole] = 0.0  # equal series, but for rounding
+    return np.asarray(np.sqrt(np.divide(squares, common, out=np.full(common.shape, np.inf), where=common > 0)))
+
+
+def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:
+    """Return the mean of the 5 smallest distances of each row (rows, references); NaN with fewer than 2 references."""
+    k = min(NEIGHBOURS, n_references - 1)  # a reference series has one neighbour less than there are series
+    if k < 1:
+        return np.full(len(distances), np.nan)
+    return np.asarray(np.partition(distances, k - 1, axis=1)[:, :k].mean(1))

@@ -28,6 +28,7 @@ from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
 from sparcets.core.target import is_reached
 from sparcets.core.words import probability_below
 from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
+from sparcets.motion.skeleton import find_skeleton
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -247,7 +248,9 @@ class Explanation:
         the ranges of ``info``.
         """
         known = self.evidence.plausibility
-        return known if self.families else {**known, **shape_of(self, self.info)}
+        if self.families:
+            return known
+        return {**known, **shape_of(self, self.info, find_skeleton(self.feature_names, self.info.units))}
 
     @property
     def curve(self) -> Mapping[str, FloatArray]:

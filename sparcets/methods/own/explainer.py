@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.errors import NotFittedError
-from sparcets.core.evidence import Evidence
+from sparcets.core.evidence import Evidence, PlausibilityReference
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.laws import Law
@@ -20,7 +20,6 @@ from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.methods.adversarial import FEW_VALID, training_identity
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import train_ensemble, weaker_than_families
 from sparcets.methods.own.generator import GatedGenerator
 from sparcets.methods.own.grid import LONGEST, LongSeries, fit_long

@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from sparcets.core.enforcement import BoundConstraints
+from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.info import Scaler, SeriesInfo
 from sparcets.core.seeding import spawn
 from sparcets.core.series import FloatArray, IntArray, Series
-from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.model import real_series
 from sparcets.methods.own.prototypes import Prototypes

@@ -14,6 +14,7 @@ import safetensors.numpy
 import torch
 
 from sparcets.core.errors import CapabilityError, FileFormatError
+from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray
 from sparcets.core.settings import ExplainerConfig
@@ -22,7 +23,6 @@ from sparcets.io.folders import SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.compatibility import outputs_of
-from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.generator import GatedGenerator

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import sparcets as sp
+from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.methods.evidence import PlausibilityReference
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.quality import SHARES, measure_curve, measure_search, rank_changes
 from sparcets.methods.own.search import answer

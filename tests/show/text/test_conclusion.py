@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.evidence import VERDICTS, Evidence, shape_of
+from sparcets.core.evidence import VERDICTS, Evidence, PlausibilityReference, shape_of
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray, Series
-from sparcets.methods.evidence import PlausibilityReference
 from sparcets.show.phrases import NO_ADVICE
 from sparcets.show.report import write_report
 from sparcets.show.verdict import conclude
@@ -79,7 +78,7 @@ def test_a_fall_over_several_steps_is_named() -> None:
     made = query.copy()
     made[10:, 0] -= np.minimum(0.15 * np.arange(1, 21), 0.45)
     e = answer_of(info, query, made)
-    jumps = float(shape_of(e, info)["jumps"][0])
+    jumps = float(shape_of(e, info, None)["jumps"][0])
     assert conclude(replace(e, evidence=known(1, 1, 1, jumps=jumps))).doubts == (
         "pressure moves by 0.45 within 3 steps (0.15 s); in real series by at most 0.2",
     )
@@ -95,7 +94,7 @@ def test_jumps_of_short_series_with_gaps_are_named(n_steps: int) -> None:
     made = query.copy()
     made[1] += 0.2
     e = answer_of(info, query, made)
-    assert shape_of(e, info)["jumps"][0] > 0
+    assert shape_of(e, info, None)["jumps"][0] > 0
     (doubt,) = conclude(replace(e, evidence=known(1, 1, 1, jumps=1.0))).doubts
     assert doubt.startswith("f0 jumps by 1.2 within one step; in real series by at most 1")
     far = replace(info, max_step=np.full(2, 9.0))

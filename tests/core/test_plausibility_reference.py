@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray, IntArray, Series
-from sparcets.methods.evidence import PlausibilityReference
 
 
 def answers(query: Any, made: Any, info: SeriesInfo, *, target: Any = 0, lengths: Any = None) -> Explanation:
