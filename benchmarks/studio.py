@@ -117,7 +117,7 @@ def kept_busy(address: str, token: str) -> Iterator[None]:
         while not over.is_set():
             job = ask("/explainers", json.dumps({"classifier": "bilstm", "method": "sparcets"}).encode())
             while job["state"] in ("queued", "running") and not over.wait(0.5):
-                job = ask(f"/jobs/{job['id']}")
+                job = next(one for one in ask("/jobs") if one["id"] == job["id"])
             if job["state"] == "done":
                 ask(f"/explainers/{job['id']}", method="DELETE")
             elif over.is_set():

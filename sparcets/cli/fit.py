@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparcets.cli import options
-from sparcets.core.errors import ConfigError, SparcetsError
+from sparcets.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from sparcets.data.dataset import Dataset
@@ -66,66 +66,19 @@ def fit(
         ),
     ] = False,
     option: options.DataOptions = None,
-    seed_count: Annotated[
-        int, typer.Option(help="Number of fits with consecutive seeds, into subfolders seed-0, seed-1, …", min=1)
-    ] = 1,
-    workers: options.Workers = None,
-    engine: options.Engine = "local",
-    address: options.Address = None,
     seed: options.Seed = 0,
     device: options.Device = "auto",
     json: options.Json = False,
 ) -> None:
-    """Train a classifier, or take your own model, fit an explainer to it, and save both.
-
-    Several fits, by --seed-count, run in several processes or on a cluster.
-    """
-    asked = options.Options(**locals())
-    if seed_count > 1:
-        _fit_seeds(asked)
-        return
-    if workers is not None or engine != "local" or address is not None:
-        raise ConfigError("--workers, --engine and --address are for several fits: give --seed-count too.")
-    run, lines = fit_one(asked)
+    """Train a classifier, or take your own model, fit an explainer to it, and save both."""
+    run, lines = _fit(options.Options(**locals()))
     if json:
         options.print_json({**run, "folder": str(out)})
     else:
         typer.echo("\n".join(lines))
 
 
-def _fit_seeds(asked: options.Options) -> None:
-    """Fit once per seed, side by side, and print what became of each."""
-    from sparcets.io.engines import make_engine
-
-    seeds = range(asked.seed, asked.seed + asked.seed_count)
-    folders = {seed: asked.out / f"seed-{seed}" for seed in seeds}
-    runs: dict[int, dict[str, Any]] = {}
-    errors: dict[int, Exception] = {}
-    with make_engine(asked.engine, address=asked.address, device=asked.device) as place:
-        for seed, result in place.map_unordered(partial(_fit_seed, asked), seeds, workers=asked.workers):
-            if isinstance(result, Exception):
-                errors[seed] = result
-                continue
-            run, lines = result
-            runs[seed] = {**run, "folder": str(folders[seed])}
-            typer.echo(f"{folders[seed]}: {lines[1]}", err=asked.json)
-    if not runs and isinstance(first := next(iter(errors.values())), SparcetsError):
-        raise first
-    for seed, error in errors.items():
-        typer.echo(f"{folders[seed]}: failed: {error}", err=True)
-    if asked.json:
-        options.print_json([runs[seed] for seed in sorted(runs)])
-    if errors:
-        raise typer.Exit(1)
-
-
-def _fit_seed(asked: options.Options, seed: int) -> Any:
-    """Fit with one of several seeds; called in a worker."""
-    places = {name: place / f"seed-{seed}" for name in ("out", "checkpoint") if (place := getattr(asked, name))}
-    return fit_one(options.Options(**{**vars(asked), **places, "seed": seed}))
-
-
-def fit_one(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
+def _fit(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
     """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
     from sparcets import __version__
     from sparcets.core.settings import from_preset

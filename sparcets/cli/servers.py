@@ -27,7 +27,6 @@ def studio(
             "Other users of the machine can see options; use the variable for a token of your own.",
         ),
     ] = None,
-    api_only: Annotated[bool, typer.Option("--api-only", help="Serve the API without the page.")] = False,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     explainer: Annotated[
         list[Path] | None,
@@ -53,7 +52,6 @@ def studio(
         host=host,
         port=port,
         token=token,
-        api_only=api_only,
         seed=seed,
         device=device,
         open_page=open_page,

@@ -62,7 +62,6 @@ def create_app(
     *,
     token: str,
     hosts: tuple[str, ...] | None = LOOPBACK,
-    api_only: bool = False,
     limits: Limits | None = None,
     seed: int = 0,
     device: str = "auto",
@@ -79,8 +78,6 @@ def create_app(
         Secret of programs, and of people who log in without a code.
     hosts
         Accepted host names; None accepts any.
-    api_only
-        Whether to serve the API without the page.
     limits
         Limits on requests.
     seed, device
@@ -92,7 +89,7 @@ def create_app(
         The pages that have logged in; by default none yet.
     """
     limits = limits if limits is not None else Limits()
-    sessions = None if api_only else sessions or Sessions()
+    sessions = sessions or Sessions()
     folder, access = Workspace(workspace), Access(token, owner="studio", where=WHERE, sessions=sessions)
     folder.make_private()
     folder.remove_leftovers()
@@ -104,8 +101,7 @@ def create_app(
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         service.warm_up()
         yield
-        uploads.close()
-        jobs.close()
+        await jobs.close()
         service.close()
 
     about = "What would have to be different in this recording for the model to say something else?"
@@ -113,9 +109,8 @@ def create_app(
     # Documents the token in the OpenAPI description; the middleware checks it.
     guarded = [Depends(HTTPBearer(auto_error=False))]
     app.include_router(build_router(service, jobs, uploads), dependencies=guarded)
-    if sessions is not None:
-        app.include_router(_session_router(access, sessions, guarded))
-        _add_page(app)
+    app.include_router(_session_router(access, sessions, guarded))
+    _add_page(app)
     app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=PATHS)
     return app
 
@@ -177,14 +172,13 @@ def serve(
     token: str | None,
     open_page: bool,
     say: Callable[[str], None],
-    api_only: bool = False,
     **options: Any,
 ) -> None:
     """Run the studio until it is stopped.
 
     Parameters
     ----------
-    workspace, api_only, **options
+    workspace, **options
         Of :func:`create_app`.
     host, port
         Address to listen on.
@@ -199,8 +193,7 @@ def serve(
     folder = Workspace(workspace)
     folder.make_private()
     token, limits, sessions = find_token(folder.folder / TOKEN_FILE, token), Limits(), Sessions()
-    shared: dict[str, Any] = {"token": token, "limits": limits, "sessions": sessions, "api_only": api_only}
-    app = create_app(workspace, hosts=accepted_hosts(host), **shared, **options)
+    app = create_app(workspace, hosts=accepted_hosts(host), token=token, limits=limits, sessions=sessions, **options)
     with bind(host, port) as opened:
         address = address_of(opened, host)
         login = f"{address}/login"
@@ -208,16 +201,15 @@ def serve(
         def new_page() -> str:
             return f"{login}#code={sessions.new_code()}"
 
-        page = None if api_only else new_page()
-        say(f"API: {address}{PREFIX}" if page is None else f"studio: {page}")
-        if page is not None:
-            enter = "press Enter for a new address, or " if _on_enter(lambda: say(f"studio: {new_page()}")) else ""
-            minutes = f"{sessions.code_seconds / 60:g} minutes"
-            say(f"This address works once, within {minutes}. Later, {enter}enter the token at {login}.")
+        page = new_page()
+        say(f"studio: {page}")
+        enter = "press Enter for a new address, or " if _on_enter(lambda: say(f"studio: {new_page()}")) else ""
+        minutes = f"{sessions.code_seconds / 60:g} minutes"
+        say(f"This address works once, within {minutes}. Later, {enter}enter the token at {login}.")
         say(f"workspace: {folder.folder}")
         say(f"token: in the file {folder.folder / TOKEN_FILE}")
         say("Stop it with Ctrl-C.")
-        if open_page and page is not None:
+        if open_page:
             webbrowser.open(_opening_file(folder.folder, page).as_uri())
         config = configuration(app, limits, backlog=BACKLOG, stop_seconds=2)
         uvicorn.Server(config).run(sockets=[opened])

@@ -98,13 +98,11 @@ def describe(dataset: Dataset) -> dict[str, Any]:
 
     X = dataset.X_train
     inside = Series(X, dataset.lengths_train).flat  # (steps, features)
-    labels = np.concatenate([dataset.y_train, dataset.y_test])
     return {
         **{name: getattr(dataset, name) for name in ("name", "description", "split", "n_steps", "sampling_rate")},
         "n_train": len(dataset.X_train),
         "n_test": len(dataset.X_test),
         "class_names": list(dataset.class_names),
-        "class_counts": np.bincount(labels, minlength=dataset.n_classes).tolist(),
         "feature_names": list(features_of(dataset)),
         "units": None if dataset.units is None else list(dataset.units),
         "mutable": [True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
@@ -112,7 +110,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "high": np.nan_to_num(np.fmax.reduce(inside)).tolist(),
         "n_missing": dataset.n_missing,
         "padded": dataset.lengths_test is not None,
-        "has_ids": dataset.ids_test is not None,
     }
 
 

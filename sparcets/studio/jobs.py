@@ -5,16 +5,13 @@ The list of them is stored in the workspace; after a restart, those that were no
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
 import os
-import queue
-import subprocess
-import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -134,19 +131,11 @@ class TrainingProgress:
 
 
 MAX_FINISHED = 50  # finished jobs that stay listed
-
-
-@dataclass
-class _Entry:
-    job: Job
-    request: TrainClassifier | FitExplainer | None  # None: of an earlier start of the studio
-    progress: TrainingProgress
-    process: subprocess.Popen[str] | None = None
-    started: float = 0.0
+ACTIVE = ("queued", "running")
 
 
 class Jobs:
-    """The training jobs of one studio.
+    """The training jobs of one studio; all methods but :meth:`all` and :meth:`check_unused` need its event loop.
 
     Parameters
     ----------
@@ -175,12 +164,11 @@ class Jobs:
         self.workspace, self.limits, self.seed, self.device = workspace, limits, seed, device
         self.model = model
         self._worker = processes.command(processes.__name__, "train") if worker is None else worker
-        past = read_trainings(workspace.folder)
-        self._entries = {job.id: _Entry(job, None, TrainingProgress(job.title)) for job in past}
-        self._lock = threading.RLock()
-        self._queue: queue.Queue[str | None] = queue.Queue()
-        self._thread = threading.Thread(target=self._work, name="jobs", daemon=True)
-        self._thread.start()
+        self._jobs = {job.id: job for job in read_trainings(workspace.folder)}
+        self._tasks: dict[str, asyncio.Task[None]] = {}  # of queued and running jobs
+        self._turn = asyncio.Lock()  # of the one that runs
+        self._started = 0.0  # when it did
+        self._progress = TrainingProgress("")  # of it
 
     def submit(self, request: TrainClassifier | FitExplainer) -> Job:
         """Add a job to the queue."""
@@ -198,18 +186,14 @@ class Jobs:
             state="queued",
             stage="queued",
         )
-        with self._lock:
-            queued = sum(e.job.state == "queued" for e in self._entries.values())
-            if queued >= self.limits.queued_jobs:
-                raise ApiError(
-                    429, "busy", f"the queue of training jobs is full ({queued}). Wait for one, or cancel one."
-                )
-            self._entries[job.id] = _Entry(job, request, TrainingProgress(job.title))
-            finished = [k for k, e in self._entries.items() if e.job.state not in ("queued", "running")]
-            for old in finished[:-MAX_FINISHED]:
-                del self._entries[old]
-            self._store()
-        self._queue.put(job.id)
+        queued = sum(other.state == "queued" for other in self._jobs.values())
+        if queued >= self.limits.queued_jobs:
+            raise ApiError(429, "busy", f"the queue of training jobs is full ({queued}). Wait for one, or cancel one.")
+        self._jobs[job.id] = job
+        for old in [name for name, other in self._jobs.items() if other.state not in ACTIVE][:-MAX_FINISHED]:
+            del self._jobs[old]
+        self._store()
+        self._tasks[job.id] = asyncio.create_task(self._run(job, request))
         return job
 
     def is_own(self, name: str) -> bool:
@@ -218,134 +202,100 @@ class Jobs:
 
     def all(self) -> list[Job]:
         """Return all listed jobs, oldest first."""
-        with self._lock:
-            return [self._snapshot(entry) for entry in self._entries.values()]
+        return [self._as_it_is_now(job) for job in list(self._jobs.values())]
 
-    def get(self, name: str) -> Job:
-        """Return one job."""
-        with self._lock:
-            return self._snapshot(self._entry(name))
-
-    def cancel(self, name: str) -> Job:
+    async def cancel(self, name: str) -> Job:
         """Stop a job immediately and remove its files."""
-        with self._lock:
-            entry = self._entry(name)
-            if entry.job.state not in ("queued", "running"):
-                raise ApiError(409, "finished", f"{entry.job.title} is already {entry.job.state}.")
-            self._finish(entry, "cancelled")
-            process = entry.process
-        processes.stop(process)
-        self.workspace.remove_unfinished(_folder(entry.job), entry.job.id)
-        return entry.job
+        job = self._jobs.get(name)
+        if job is None:
+            raise ApiError(404, "not_found", f"no job {name!r}.")
+        if job.state not in ACTIVE:
+            raise ApiError(409, "finished", f"{job.title} is already {job.state}.")
+        await self._cancel([job])
+        return job
 
     def check_unused(self, name: str) -> None:
         """Raise an error if a queued or running job uses the item."""
-        users = [j.title for j in self.all() if j.parent == name and j.state in ("queued", "running")]
+        users = [job.title for job in self.all() if job.parent == name and job.state in ACTIVE]
         if users:
             raise ApiError(409, "in_use", f"{name} is used by {users[0]}, which is not finished. Cancel that first.")
 
-    def close(self) -> None:
-        """Cancel all jobs and stop the queue."""
-        self._queue.put(None)
-        for job in self.all():
-            if job.state in ("queued", "running"):
-                self.cancel(job.id)
+    async def close(self) -> None:
+        """Cancel all jobs."""
+        await self._cancel([job for job in self._jobs.values() if job.state in ACTIVE])
 
-    def _entry(self, name: str) -> _Entry:
-        if name not in self._entries:
-            raise ApiError(404, "not_found", f"no job {name!r}.")
-        return self._entries[name]
+    async def _cancel(self, jobs: Sequence[Job]) -> None:
+        tasks = [self._tasks.pop(job.id) for job in jobs]
+        for job, task in zip(jobs, tasks, strict=True):
+            self._finish(job, "cancelled")
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _snapshot(self, entry: _Entry) -> Job:
-        if entry.job.state == "running":
-            entry.job.seconds = round(time.monotonic() - entry.started, 1)
-            entry.job.left = entry.progress.left(entry.job.seconds)
-        return entry.job.model_copy()
+    def _as_it_is_now(self, job: Job) -> Job:
+        if job.state == "running":
+            job.seconds = round(time.monotonic() - self._started, 1)
+            job.left = self._progress.left(job.seconds)
+        return job.model_copy()
 
-    def _is(self, entry: _Entry, state: str) -> bool:
-        return entry.job.state == state
-
-    def _finish(self, entry: _Entry, state: Any, error: ErrorBody | None = None) -> None:
-        self._snapshot(entry)  # updates the elapsed time
-        entry.job.state, entry.job.error = state, error
+    def _finish(self, job: Job, state: Any, error: ErrorBody | None = None) -> None:
+        self._as_it_is_now(job)
+        job.state, job.error = state, error
         if state == "done":
-            entry.job.result, entry.job.stage, entry.job.note = entry.job.id, "", ""
-            entry.job.share = 1.0
+            job.result, job.stage, job.note, job.share = job.id, "", "", 1.0
         self._store()
 
     def _store(self) -> None:
-        """Write the list of jobs; called under the lock."""
-        write_trainings(self.workspace.folder, [entry.job for entry in self._entries.values()])
+        write_trainings(self.workspace.folder, list(self._jobs.values()))
 
-    def _work(self) -> None:
-        processes.block_interrupts()
-        while (name := self._queue.get()) is not None:
-            with self._lock:
-                entry = self._entries.get(name)
-                if entry is None or entry.job.state != "queued":
-                    continue
-                entry.job.state, entry.started, entry.job.stage = "running", time.monotonic(), "starting"
-                self._store()
+    async def _run(self, job: Job, request: TrainClassifier | FitExplainer) -> None:
+        """Run a job when it is its turn."""
+        async with self._turn:
+            job.state, job.stage = "running", "starting"
+            self._started, self._progress = time.monotonic(), TrainingProgress(job.title)
+            self._store()
             try:
-                self._run(entry)
+                error = await asyncio.wait_for(self._train(job, request), self.limits.job_seconds)
+            except (TimeoutError, asyncio.TimeoutError):
+                limit = f"{self.limits.job_seconds:g} s"
+                message = f"stopped after the time limit of {limit}. Use less data, or a quick try."
+                error = ErrorBody(code="too_slow", message=message)
             except Exception as problem:  # the next job still gets its turn
-                log.exception("%s failed", entry.job.title)
-                with self._lock:
-                    self._finish(
-                        entry, "failed", ErrorBody(code="internal", message=f"the job could not be run: {problem}")
-                    )
+                log.exception("%s failed", job.title)
+                error = ErrorBody(code="internal", message=f"the job could not be run: {problem}")
+            finally:
+                self.workspace.remove_unfinished(_folder(job), job.id)
+            self._finish(job, "done" if error is None else "failed", error)
+            del self._tasks[job.id]
 
-    def _run(self, entry: _Entry) -> None:
-        with self._lock:
-            if not self._is(entry, "running"):
-                return
-            process = entry.process = self._start(entry)
-        timer = threading.Timer(self.limits.job_seconds, lambda: processes.stop(process))
-        timer.daemon = True
-        timer.start()
-        failure: ErrorBody | None = None
-        assert process.stdout is not None
-        for line in process.stdout:
-            event = json.loads(line)
-            if "code" in event:
-                failure = ErrorBody(**event)
-                continue
-            with self._lock:
-                job = entry.job
-                job.stages += event["stage"] != job.stage or event["done"] == 0
-                job.stage, job.done, job.total, job.note = (event[k] for k in ("stage", "done", "total", "note"))
-                entry.progress.update(job.stage, job.done, job.total, job.note)
-                job.share, job.curves = entry.progress.share, dict(entry.progress.curves)
-        code = process.wait()
-        timer.cancel()
-        processes.close(process)
-        with self._lock:
-            if self._is(entry, "running"):  # not cancelled meanwhile
-                error = None if code == 0 else failure or self._unexpected(entry, code)
-                self._finish(entry, "done" if code == 0 else "failed", error)
-        self.workspace.remove_unfinished(_folder(entry.job), entry.job.id)
-
-    def _start(self, entry: _Entry) -> subprocess.Popen[str]:
-        assert entry.request is not None  # it was submitted to this studio
+    async def _train(self, job: Job, request: TrainClassifier | FitExplainer) -> ErrorBody | None:
+        """Let a process do a job, and follow its progress; return what went wrong, if anything did."""
         task = {
             "workspace": str(self.workspace.folder),
-            "id": entry.job.id,
-            "kind": entry.job.kind,
-            "request": entry.request.model_dump(),
+            "id": job.id,
+            "kind": job.kind,
+            "request": request.model_dump(),
             "seed": self.seed,
             "device": self.device,
         }
         # An explainer may be one of this model, which its process then runs.
-        fits = isinstance(entry.request, FitExplainer) or self.is_own(entry.request.architecture)
+        fits = isinstance(request, FitExplainer) or self.is_own(request.architecture)
         if self.model is not None and fits:
             task["model"] = self.model.to_dict()
         threads = str(max(1, (os.cpu_count() or 2) - 1))  # one core is left for requests
-        return processes.start(self._worker, task, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)})
-
-    def _unexpected(self, entry: _Entry, code: int) -> ErrorBody:
-        if time.monotonic() - entry.started >= self.limits.job_seconds:
-            message = f"stopped after the time limit of {self.limits.job_seconds:g} s. Use less data, or a quick try."
-            return ErrorBody(code="too_slow", message=message)
+        environment = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", threads)}
+        failure: ErrorBody | None = None
+        async with processes.running(self._worker, task, environment) as (process, output):
+            async for line in output:
+                event = json.loads(line)
+                if "code" in event:
+                    failure = ErrorBody(**event)
+                    continue
+                job.stage, job.done, job.total, job.note = (event[k] for k in ("stage", "done", "total", "note"))
+                self._progress.update(job.stage, job.done, job.total, job.note)
+                job.share, job.curves = self._progress.share, dict(self._progress.curves)
+            code = await process.wait()
+        if code == 0 or failure is not None:
+            return failure if code else None
         message = f"the process ended unexpectedly (exit code {code}); see the studio's terminal output."
         return ErrorBody(code="process_died", message=message)
 

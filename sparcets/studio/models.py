@@ -126,7 +126,6 @@ class DatasetRecord(BaseModel):
     n_test: int
     n_steps: int
     class_names: list[str]
-    class_counts: list[int]
     feature_names: list[str]
     units: list[str] | None
     sampling_rate: float | None
@@ -135,7 +134,6 @@ class DatasetRecord(BaseModel):
     high: list[float]
     n_missing: int  # missing values
     padded: bool
-    has_ids: bool
 
 
 class Series(BaseModel):
@@ -202,7 +200,6 @@ class Job(BaseModel):
     parent: Id  # the data set of a classifier, the classifier of an explainer
     state: Literal["queued", "running", "done", "failed", "cancelled", "lost"]  # lost: the studio ended before it
     stage: str = ""
-    stages: int = 0  # stages started so far
     done: float = 0.0  # progress of the current stage, out of ``total``
     total: float | None = None
     note: str = ""
@@ -295,16 +292,6 @@ class ExportRequest(ExplainRequest):
     shown: Annotated[Whole, Field(ge=0)] = 0
 
 
-class Change(BaseModel):
-    """A segment in which one feature changes; ``start`` and ``end`` are steps, half-open."""
-
-    feature: str
-    start: int
-    end: int
-    mean_change: float
-    units: str
-
-
 class VerdictResult(VerdictEntry):
     """How far an answer can be trusted: what is said about it, and what speaks against it."""
 
@@ -342,7 +329,6 @@ class CounterfactualResult(BaseModel):
     probability_before: list[float]
     probability_after: list[float]
     share_changed: float
-    changes: list[Change]
     edits: list[EditModel]
     counterfactual: list[list[float | None]]
 
@@ -390,7 +376,6 @@ class GroupException(BaseModel):
     subject: str | None
     verdict: str
     why: str
-    likeness: float | None  # cosine of its change and that of the others
 
 
 class GroupResponse(BaseModel):
@@ -408,8 +393,6 @@ class GroupResponse(BaseModel):
     patterns: list[Pattern]
     exceptions: list[GroupException]
     rows: list[int]
-    row_verdicts: list[str]
-    row_shares: list[float]
 
 
 class Overview(BaseModel):

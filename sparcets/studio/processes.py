@@ -6,15 +6,15 @@ stopped at any moment, cannot crash the studio, and does not change the random s
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from sparcets.models.base import Classifier
 
 NICENESS = 10  # requests have priority
-TERMINATE_TIMEOUT = 3.0  # seconds from terminate to kill
 
 
 def command(module: str, function: str) -> list[str]:
@@ -42,42 +41,27 @@ def command(module: str, function: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def start(command: Sequence[str], task: Mapping[str, Any], environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """Start a process, in a thread in which Ctrl-C is blocked; its stdout can be read."""
-    process = subprocess.Popen(
-        list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment}
+@asynccontextmanager
+async def running(
+    command: Sequence[str], task: Mapping[str, Any], environment: Mapping[str, str]
+) -> AsyncIterator[tuple[Process, asyncio.StreamReader]]:
+    """Start a process with a task, and yield it with its output; it ends with the block at the latest.
+
+    Ctrl-C in the terminal does not reach it: that is for the studio, which ends it.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, env={**os.environ, **environment}, start_new_session=True
     )
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # it has ended, which its exit code tells
-        process.stdin.write(json.dumps(task) + "\n")
-        process.stdin.flush()  # not closed: the process exits when stdin closes
-    return process
-
-
-def block_interrupts() -> None:
-    """Block Ctrl-C in this thread and in the processes that it starts: it is for the studio, which ends them."""
-    if hasattr(signal, "pthread_sigmask"):
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-
-
-def close(process: subprocess.Popen[str]) -> None:
-    """Close the pipes of a process that has ended."""
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(BrokenPipeError):  # the task was not read
-                pipe.close()
-
-
-def stop(process: subprocess.Popen[str] | None) -> None:
-    """End a process, and wait until it has ended."""
-    if process is None or process.poll() is not None:
-        return
-    process.terminate()
+    assert process.stdout is not None
     try:
-        process.wait(TERMINATE_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        process.stdin.write(f"{json.dumps(task)}\n".encode())  # not closed: the process exits when stdin closes
+        yield process, process.stdout
+    finally:
+        with suppress(ProcessLookupError):  # it has ended
+            process.kill()
+        process.stdin.close()
+        await process.communicate()
 
 
 def begin() -> tuple[dict[str, Any], Callable[..., None]]:

@@ -105,7 +105,6 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
         probability_before=e.proba_before[i].tolist(),
         probability_after=e.proba_after[i].tolist(),
         share_changed=float(e.share_changed[i]),
-        changes=_changes(e, i),
         edits=[EditModel(**as_dict(edit)) for edit in e.edits(i)],
         counterfactual=_plain(e.counterfactual[i]),
     )
@@ -170,11 +169,6 @@ def _names(ids: Any, subjects: Any, i: int) -> dict[str, str | None]:
     return {"id": None if ids is None else str(ids[i]), "subject": None if subjects is None else str(subjects[i])}
 
 
-def _changes(e: Explanation, i: int) -> list[models.Change]:
-    frame = e[i].to_frame()[["feature", "start", "end", "mean_change", "units"]]
-    return [models.Change.model_validate(row) for row in frame.to_dict("records")]
-
-
 MAX_PATTERNS = 12  # most frequent changes that are listed
 MAX_EXCEPTIONS = 10
 ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
@@ -207,8 +201,6 @@ def summarise(e: Explanation, rows: Sequence[int]) -> models.GroupResponse:
         patterns=patterns(e, reached),
         exceptions=_exceptions(e, rows, reached, likeness),
         rows=list(rows),
-        row_verdicts=e.verdict.tolist(),
-        row_shares=e.share_changed.tolist(),
     )
 
 
@@ -261,16 +253,12 @@ def _exceptions(
         i = int(reached[k])
         if likeness[k] >= middle - UNLIKE * max(spread, 0.02) or rows[i] in listed:
             continue
-        found.append(_exception(e, i, rows, _unusual(e, i, reached), float(likeness[k])))
+        found.append(_exception(e, i, rows, _unusual(e, i, reached)))
     return found[:MAX_EXCEPTIONS]
 
 
-def _exception(
-    e: Explanation, i: int, rows: Sequence[int], why: str, likeness: float | None = None
-) -> models.GroupException:
-    return models.GroupException(
-        row=rows[i], **_names(e.ids, e.subjects, i), verdict=str(e.verdict[i]), why=why, likeness=likeness
-    )
+def _exception(e: Explanation, i: int, rows: Sequence[int], why: str) -> models.GroupException:
+    return models.GroupException(row=rows[i], **_names(e.ids, e.subjects, i), verdict=str(e.verdict[i]), why=why)
 
 
 def _unusual(e: Explanation, i: int, reached: IntArray) -> str:

@@ -160,11 +160,6 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
         """Upload a .csv or .npz file; the body is the file itself."""
         return await uploads.dataset(filename, request)
 
-    @router.get("/datasets/{name}", tags=["data"])
-    def dataset(name: models.Id) -> models.DatasetRecord:
-        """Return the metadata of a data set."""
-        return workspace.dataset(name)
-
     @router.delete("/datasets/{name}", tags=["data"], status_code=204, response_model=None)
     def remove_dataset(name: models.Id) -> None:
         """Remove a data set that no classifier uses."""
@@ -197,12 +192,12 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     workspace = service.workspace
 
     @router.get("/classifiers", tags=["models"])
-    def classifiers(dataset: models.Id | None = None) -> list[models.ClassifierRecord]:
-        """List the classifiers, of all data sets or of one."""
-        return [c for c in workspace.classifiers() if dataset in (None, c.dataset)]
+    def classifiers() -> list[models.ClassifierRecord]:
+        """List the classifiers of the workspace."""
+        return workspace.classifiers()
 
     @router.post("/classifiers", tags=["models"], status_code=202)
-    def train_classifier(request: models.TrainClassifier) -> models.Job:
+    async def train_classifier(request: models.TrainClassifier) -> models.Job:
         """Start to train a classifier; the job reports progress, and its result is the classifier's id."""
         from sparcets.training import ARCHITECTURES
 
@@ -232,12 +227,12 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         return await service.run(lambda: results.overview(service.recordings(dataset), service.predictions(name)))
 
     @router.get("/explainers", tags=["models"])
-    def explainers(classifier: models.Id | None = None) -> list[models.ExplainerRecord]:
-        """List the explainers, of all classifiers or of one."""
-        return [e for e in workspace.explainers() if classifier in (None, e.classifier)]
+    def explainers() -> list[models.ExplainerRecord]:
+        """List the explainers of the workspace."""
+        return workspace.explainers()
 
     @router.post("/explainers", tags=["models"], status_code=202)
-    def fit_explainer(request: models.FitExplainer) -> models.Job:
+    async def fit_explainer(request: models.FitExplainer) -> models.Job:
         """Start to fit an explainer to a classifier; the job's result is the explainer's id."""
         from sparcets.methods import EXPLAINERS
 
@@ -257,12 +252,7 @@ def _add_jobs(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         """List the training jobs since the start of the studio, oldest first."""
         return jobs.all()
 
-    @router.get("/jobs/{name}", tags=["jobs"])
-    def job(name: models.Id) -> models.Job:
-        """Return the progress of a training job."""
-        return jobs.get(name)
-
     @router.delete("/jobs/{name}", tags=["jobs"])
-    def cancel(name: models.Id) -> models.Job:
+    async def cancel(name: models.Id) -> models.Job:
         """Cancel a training job and remove its files."""
-        return jobs.cancel(name)
+        return await jobs.cancel(name)

@@ -11,12 +11,9 @@ import asyncio
 import json
 import os
 import secrets
-import subprocess
-import threading
 import warnings
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -63,8 +60,7 @@ class Uploads:
 
     def __init__(self, workspace: Workspace, limits: Limits, *, seed: int = 0) -> None:
         self.workspace, self.limits, self.seed = workspace, limits, seed
-        self._threads = ThreadPoolExecutor(limits.readers, "reader", initializer=processes.block_interrupts)
-        self._readings: set[_Reading] = set()
+        self._readers = asyncio.Semaphore(limits.readers)
         self._n = 0
 
     async def dataset(self, filename: str, request: Request) -> DatasetRecord:
@@ -93,12 +89,6 @@ class Uploads:
             out.rename(folder / f"{len(list(folder.glob('[0-9]*.npz'))):05d}-{file.stem}.npz")
         return int(found["n"])
 
-    def close(self) -> None:
-        """End all processes and accept no more."""
-        for reading in list(self._readings):
-            reading.stop()
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
     @contextmanager
     def _counted(self) -> Iterator[None]:
         if self._n >= self.limits.uploads:
@@ -123,68 +113,35 @@ class Uploads:
 
     async def _read(self, task: Mapping[str, Any], gone: Callable[[], Awaitable[bool]]) -> dict[str, Any]:
         """Let a process read a file; end it if the client does not wait for it any longer."""
-        reading = _Reading(task, self.limits)
-        self._readings.add(reading)
-        future = asyncio.get_running_loop().run_in_executor(self._threads, reading.run)
+        reading = asyncio.create_task(self._carry_out(task))
         try:
-            while not (await asyncio.wait({future}, timeout=POLL))[0]:
+            while not (await asyncio.wait({reading}, timeout=POLL))[0]:
                 if await gone():
                     raise _disconnected()
-            return future.result()
+            return reading.result()
         finally:
-            self._readings.discard(reading)
-            reading.stop()
-            if not future.done():
-                future.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody waits for it
+            reading.cancel()
+            await asyncio.wait({reading})  # it writes to a folder that is about to be removed
 
-
-class _Reading:
-    """A process that reads a file."""
-
-    def __init__(self, task: Mapping[str, Any], limits: Limits) -> None:
-        self._limits = limits
-        self._task = {"seed": 0, **task, "limits": asdict(limits)}
-        self._name = Path(task["file"]).name
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
-        self._stopped = self._late = False
-
-    def run(self) -> dict[str, Any]:
-        """Start the process, and return what it has found."""
-        with self._lock:
-            if self._stopped:
-                raise _disconnected()
-            process = self._process = processes.start(processes.command(__name__, "read"), self._task, ENVIRONMENT)
-        timer = threading.Timer(self._limits.reader_seconds, self._end_late)
-        timer.daemon = True
-        timer.start()
-        assert process.stdout is not None
-        text = process.stdout.read()
-        code = process.wait()
-        timer.cancel()
-        processes.close(process)
-        return self._outcome(text, code)
-
-    def stop(self) -> None:
-        """End the process at once; it writes to a folder that is about to be removed."""
-        with self._lock:
-            self._stopped, process = True, self._process
-        if process is not None:
-            process.kill()
-            process.wait()
-
-    def _end_late(self) -> None:
-        self._late = True
-        self.stop()
-
-    def _outcome(self, text: str, code: int) -> dict[str, Any]:
-        if self._late:
-            seconds = f"{self._limits.reader_seconds:g} s"
-            raise ApiError(408, "too_slow", f"{self._name} was not read within {seconds}. Use fewer columns or rows.")
+    async def _carry_out(self, task: Mapping[str, Any]) -> dict[str, Any]:
+        """Start a process for a task as soon as it is its turn, and return what it has found."""
+        limits, name = self.limits, Path(task["file"]).name
+        sent = {"seed": 0, **task, "limits": asdict(limits)}
+        async with (
+            self._readers,
+            processes.running(processes.command(__name__, "read"), sent, ENVIRONMENT) as (process, output),
+        ):
+            try:
+                text = await asyncio.wait_for(output.read(), limits.reader_seconds)
+            except (TimeoutError, asyncio.TimeoutError):
+                seconds = f"{limits.reader_seconds:g} s"
+                message = f"{name} was not read within {seconds}. Use fewer columns or rows."
+                raise ApiError(408, "too_slow", message) from None
+            code = await process.wait()
         if code != 0 or not text:
             why = f"the process that read it has ended (exit code {code}), perhaps for want of memory"
-            most = f"{self._limits.reader_bytes / MIB:.4g} MiB"
-            raise ApiError(422, "unreadable", f"{self._name} cannot be read: {why}; it may take {most}.")
+            most = f"{limits.reader_bytes / MIB:.4g} MiB"
+            raise ApiError(422, "unreadable", f"{name} cannot be read: {why}; it may take {most}.")
         outcome = json.loads(text)
         if "error" in outcome:
             raise getattr(errors, outcome["error"])(outcome["message"])

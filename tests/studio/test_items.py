@@ -1,10 +1,10 @@
 """What is the user's own in the studio: a model, and a folder of ``sparcets fit``."""
 
+import asyncio
 import contextlib
 import io
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -48,16 +48,19 @@ def own(tmp_path: Path) -> Iterator[OwnModel]:
 def test_a_job_is_given_the_model_that_the_command_line_named(tmp_path: Path, own: OwnModel) -> None:
     script = f"import sys; open({str(tmp_path / 'task')!r}, 'w').write(sys.stdin.readline())"
     jobs = Jobs(Workspace(tmp_path / "workspace"), Limits(), model=own, worker=[sys.executable, "-c", script])
-    for name, title, given in (
-        (own.name, "loading studio_model.py:load", own.to_dict()),
-        ("fcn", "training fcn", None),
-    ):
-        job = jobs.submit(TrainClassifier(dataset="own", architecture=name))
-        assert job.title == title
-        while jobs.get(job.id).state in ("queued", "running"):
-            time.sleep(0.05)
-        assert json.loads((tmp_path / "task").read_text()).get("model") == given
-    jobs.close()
+
+    async def run() -> None:
+        for name, title, given in (
+            (own.name, "loading studio_model.py:load", own.to_dict()),
+            ("fcn", "training fcn", None),
+        ):
+            job = jobs.submit(TrainClassifier(dataset="own", architecture=name))
+            assert job.title == title
+            while job.state in ("queued", "running"):
+                await asyncio.sleep(0.05)
+            assert json.loads((tmp_path / "task").read_text()).get("model") == given
+
+    asyncio.run(run())
 
 
 def test_the_model_is_loaded_explained_and_found_again(

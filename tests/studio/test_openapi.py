@@ -49,7 +49,6 @@ NEVER_VALID = {
     f"POST {API}/datasets",
     f"POST {API}/datasets/upload",
     f"POST {API}/datasets/{{name}}/recordings",
-    f"GET {API}/jobs/{{name}}",
 }
 
 

@@ -101,7 +101,7 @@ def test_what_is_common_and_who_is_the_exception(answers: Explanation) -> None:
     assert (first.what, first.how, first.count) == (answers.feature_names[1], "higher", 10)  # the last one at step 0
     assert first.amount == pytest.approx(6) and len(found.patterns) == 1  # one answer alone is no pattern
     (exception,) = found.exceptions
-    assert exception.row == 109 and answers.feature_names[3] in exception.why and exception.likeness < 0.5  # type: ignore[operator]
+    assert exception.row == 109 and answers.feature_names[3] in exception.why
 
 
 def test_recordings_without_an_answer_are_exceptions(answers: Explanation) -> None:

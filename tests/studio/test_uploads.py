@@ -9,6 +9,7 @@ import time
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -115,12 +116,15 @@ def test_recordings_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def run(given: dict[str, Any]) -> dict[str, Any]:
     """Run the process and return its outcome."""
-    process = processes.start(processes.command("sparcets.studio.uploads", "read"), given, {})
-    assert process.stdout is not None
-    text = process.stdout.read()
-    assert process.wait() == 0
-    processes.close(process)
-    outcome: dict[str, Any] = json.loads(text)
+
+    async def read() -> bytes:
+        command = processes.command("sparcets.studio.uploads", "read")
+        async with processes.running(command, given, {}) as (process, output):
+            text = await output.read()
+            assert await process.wait() == 0
+            return text
+
+    outcome: dict[str, Any] = json.loads(asyncio.run(read()))
     return outcome
 
 
@@ -133,11 +137,14 @@ def test_memory_is_limited(tmp_path: Path) -> None:
 
 def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
     waiting = ["-c", "import time; from sparcets.studio import processes; processes.begin(); time.sleep(60)"]
-    process = processes.start([sys.executable, *waiting], task(tmp_path / "a.csv"), {})
-    assert process.stdin is not None
-    process.stdin.close()
-    assert process.wait(60) == 1
-    processes.close(process)
+
+    async def run_until_its_end() -> int:
+        async with processes.running([sys.executable, *waiting], task(tmp_path / "a.csv"), {}) as (process, _):
+            assert process.stdin is not None
+            process.stdin.close()
+            return await asyncio.wait_for(process.wait(), 60)
+
+    assert asyncio.run(run_until_its_end()) == 1
 
 
 def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
@@ -215,14 +222,20 @@ class Client:
 @pytest.mark.parametrize("within", [True, False])
 def test_a_client_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: bool) -> None:
     started: list[Any] = []
-    start = processes.start
-    monkeypatch.setattr(processes, "start", lambda *given: started.append(start(*given)) or started[-1])
+    running = processes.running
+
+    @asynccontextmanager
+    async def recorded(*given: Any) -> AsyncIterator[Any]:
+        async with running(*given) as (process, output):
+            started.append(process)
+            yield process, output
+
+    monkeypatch.setattr(processes, "running", recorded)
     monkeypatch.setattr(processes, "command", lambda *_: SLEEP)
     uploads = Uploads(Workspace(tmp_path), Limits())
     with pytest.raises(ApiError, match="ended the request"):
         asyncio.run(uploads.dataset("a.csv", Client(within=within)))  # type: ignore[arg-type]
-    uploads.close()
-    assert left(tmp_path) == [] and all(process.poll() is not None for process in started)
+    assert left(tmp_path) == [] and all(process.returncode is not None for process in started)
     assert len(started) == (0 if within else 1)
 
 
