@@ -32,6 +32,7 @@ PAGE = (ROOT.parent / "SECURITY.md").read_text(encoding="utf-8")
 # What can run code that is not in this package: functions by name, and modules by their import.
 BUILTINS = {"exec", "eval", "compile", "__import__"}
 FUNCTIONS = {"import_module", "exec_module", "spec_from_file_location", "module_from_spec", "entry_points", "run_path"}
+FUNCTIONS |= {"create_subprocess_exec", "create_subprocess_shell"}
 MODULES = {"subprocess", "multiprocessing", "pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "runpy"}
 MODULES |= {"ctypes", "webbrowser", "code", "pty"}
 OF_OS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "spawnl", "posix_spawn", "startfile"}
