@@ -1,7 +1,5 @@
 """What a call must leave alone: global state, and that of the user's modules."""
 
-from __future__ import annotations
-
 import random
 import sys
 import warnings
@@ -38,7 +36,7 @@ def global_state(*modules: nn.Module) -> dict[str, Any]:
         found[f"modes {i}"] = [(name, m.training) for name, m in module.named_modules()]
         found[f"requires_grad {i}"] = [(name, p.requires_grad) for name, p in module.named_parameters()]
         found[f"gradients {i}"] = [name for name, p in module.named_parameters() if p.grad is not None]
-        found[f"values {i}"] = {k: v.clone().numpy().tobytes() for k, v in module.state_dict().items()}
+        found[f"values {i}"] = {k: v.cpu().numpy().tobytes() for k, v in module.state_dict().items()}
     return found
 
 

@@ -1,7 +1,5 @@
 """What constraints promise, written down anew from the documentation and not with the library's own code."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,12 +1,9 @@
 """``python -m tests.campaigns``: run whole campaigns, print a table, exit with 1 if a trial failed."""
 
-from __future__ import annotations
-
 import argparse
 import math
 import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
@@ -34,9 +31,8 @@ def main() -> int:
     if unknown := sorted(set(options.names) - set(campaigns)):
         parser.error(f"no campaign {', '.join(unknown)}. Choose from: {', '.join(campaigns)}")
     names = options.names or list(campaigns)
-    commit = _commit()  # before the first trial: later, the working tree may be another
     counts = _run(names, options.scale, options.seed, options.processes)
-    _print(counts, f"seed {options.seed}, scale {options.scale:g}, {commit}")
+    _print(counts, f"seed {options.seed}, scale {options.scale:g}")
     return int(any(count.failed for count in counts.values()))
 
 
@@ -62,18 +58,6 @@ def _run(names: list[str], scale: float, seed: int, processes: int) -> dict[str,
             counts[futures[done]].add(Count(failed=1, failures=[repr(error)]) if error else done.result())
             progress.advance(task)
     return counts
-
-
-def _commit() -> str:
-    """Return the commit of this working tree, and whether files were changed since."""
-    git = subprocess.run(
-        ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=, with changed files"],
-        cwd=Path(__file__).parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return f"commit {git.stdout.strip()}" if git.returncode == 0 else "no commit"
 
 
 def _print(counts: dict[str, Count], conditions: str) -> None:

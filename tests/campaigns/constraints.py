@@ -2,8 +2,6 @@
 
 To repeat a trial that failed: ``check_call(method, seed, call)`` with the numbers that it names."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

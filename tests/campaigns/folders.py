@@ -1,7 +1,5 @@
 """Other people's folders: whatever lies where a command writes, it is there afterwards as it was."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os

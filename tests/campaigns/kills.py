@@ -3,12 +3,9 @@
 The same command afterwards succeeds, goes on with what is finished, and removes what the killed process left.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +30,8 @@ class Killed:
     compared to that of an undisturbed run, or "".
     """
 
-    def begin(self, folder: Path, full: bool) -> None:
-        """Make what all trials need; ``full`` if there are more than a small dose of them."""
+    def begin(self) -> None:
+        """Make what all trials need."""
 
     def tasks(self, own: Path) -> list[Task]:
         """Return the tasks that write into a folder; each trial chooses one."""
@@ -54,14 +51,14 @@ class Killed:
         return self.check(own, task) or _compare_names(own, reference)
 
 
-def killed_in(name: str, *, dose: int = DOSE) -> Callable[[type[Killed]], type[Killed]]:
+def killed_in(name: str) -> Callable[[type[Killed]], type[Killed]]:
     """Register a campaign."""
 
     def register(kind: type[Killed]) -> type[Killed]:
-        @campaign(f"kill in {name}", trials=TRIALS, dose=dose, parts=PARTS)
+        @campaign(f"kill in {name}", trials=TRIALS, dose=DOSE, parts=PARTS)
         def trials(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[str]:
             what = kind()
-            what.begin(folder, trials > DOSE)
+            what.begin()
             known: dict[int, tuple[Path, Ended]] = {}  # undisturbed runs: their folder, duration and changes
             for i in range(trials):
                 (own := folder / str(i)).mkdir()
@@ -111,10 +108,8 @@ def _compare_names(own: Path, reference: Path) -> str:
 
 @killed_in("fit")
 class Fit(Killed):
-    methods = (["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"])
-
     def tasks(self, own: Path) -> list[Task]:
-        plain, trained = self.methods
+        plain, trained = ["-m", "nearest"], ["-m", "countergan", "--set", "train.epochs=2"]
         return [
             site().fit(own / "new"),
             site().fit(own / "old", *plain, "--seed", "5", "--force"),
@@ -142,15 +137,6 @@ class Fit(Killed):
         return _compare_names(own, reference)
 
 
-@killed_in("fit with prototypes", dose=0)  # 10 s each
-class FitWithPrototypes(Fit):
-    def tasks(self, own: Path) -> list[Task]:
-        return [
-            site().fit(own / "new", "-m", "sparcets"),
-            site().fit(own / "old", "-m", "sparcets", "--checkpoint", str(own / "state"), "--force"),
-        ]
-
-
 def _out(task: Task) -> Path:
     return Path(task.arguments[task.arguments.index("--out") + 1])
 
@@ -161,60 +147,6 @@ def _fitted(folder: Path) -> tuple[dict[str, Any], str, dict[str, bytes]]:
     run, explainer = load_fit(folder, device="cpu")
     state = {name: array.tobytes() for name, array in explainer._state().items()}
     return run, str(explainer.classifier.digest()), state
-
-
-def save(kind: str, source: str, out: str) -> None:
-    """Save a model that was saved before under another path."""
-    from sparcets.methods.folder import load
-    from sparcets.models.network import load_classifier
-
-    model = load_classifier(f"{source}/classifier", device="cpu")
-    (model if kind == "classifier" else load(f"{source}/explainer", model)).save(out)
-
-
-def _saved(task: Task, folder: Path) -> dict[str, bytes]:
-    """Return the arrays of a saved model, once it was loaded."""
-    from sparcets.methods.folder import load
-    from sparcets.models.network import load_classifier
-
-    kind, source, _ = task.arguments
-    model = load_classifier(folder if kind == "classifier" else f"{source}/classifier", device="cpu")
-    if kind == "classifier":
-        return {"digest": str(model.digest()).encode()}
-    return {name: array.tobytes() for name, array in load(folder, model)._state().items()}
-
-
-@killed_in("save")
-class Save(Killed):
-    def begin(self, folder: Path, full: bool) -> None:
-        self.sources = [site().model]
-        if full:  # with the prototypes and the models of other kinds of our own method
-            ended = run(site().fit(folder / "sparcets", "-m", "sparcets"), folder)
-            assert ended.code == 0, ended.err
-            self.sources.append(folder / "sparcets")
-
-    def tasks(self, own: Path) -> list[Task]:
-        every = product(self.sources, ("classifier", "explainer"), ("old", "new"))
-        return [Task([kind, str(source), str(own / place / kind)], f"{HERE}:save") for source, kind, place in every]
-
-    def prepare(self, own: Path) -> None:
-        shutil.copytree(site().other, own / "old")
-
-    def check(self, own: Path, task: Task) -> str:
-        kind, source, out = task.arguments
-        if not (Path(out) / f"{kind}.json").exists():
-            return "" if "new" in out else "the old one is lost"
-        try:
-            found = _saved(task, Path(out))
-        except FileFormatError as error:  # the old explainer belongs to the old classifier
-            return "" if "was fitted to another classifier" in str(error) and "old" in out else str(error)
-        known = [source, site().other] if kind == "classifier" and "old" in out else [source]
-        return "" if found in [_saved(task, Path(place, kind)) for place in known] else "neither old nor new"
-
-    def check_again(self, own: Path, task: Task, reference: Path) -> str:
-        kind, source, out = task.arguments
-        same = _saved(task, Path(out)) == _saved(task, Path(source, kind))
-        return _compare_names(own, reference) if same else "the second save is not what was saved"
 
 
 def explain_to(model: str, data: str, out: str) -> None:
@@ -260,7 +192,7 @@ class Explain(Killed):
 
 @killed_in("data fetch")
 class Fetch(Killed):
-    def begin(self, folder: Path, full: bool) -> None:
+    def begin(self) -> None:
         self.server = Server(seconds=0.3)
 
     def tasks(self, own: Path) -> list[Task]:

@@ -1,8 +1,5 @@
 """Every kind of file that sparcets reads: how one is written, and what is read of it."""
 
-from __future__ import annotations
-
-import json
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +17,6 @@ from sparcets.data.ui_prmd import FEATURES as JOINTS
 from sparcets.data.ui_prmd import load_ui_prmd
 from sparcets.evaluation.scores import Scores
 from sparcets.io.explanations import ShardWriter
-from sparcets.io.files import write_json
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.folder import load_fit, write_fit
@@ -29,9 +25,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 from sparcets.training.checkpoint import Checkpoint
 from sparcets.training.loop import History
-from sparcets_paper.benchmark.speed import read_rows
 from sparcets_paper.benchmark.store import ResultStore
-from sparcets_paper.reproduce.page import folder_page
 
 X, Y = make_series(30, n_steps=5)
 BLACK_BOX = sp.wrap(mean_proba, class_names=["calm", "brisk", "wild"])
@@ -183,21 +177,6 @@ def _write_results(folder: Path) -> None:
         )
 
 
-def _write_speed(folder: Path) -> None:
-    rows = [{"part": "machine", "cpu": "x"}, {"part": "fit", "name": "sparce", "value": 1.5, "unit": "s"}]
-    (folder / "speed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def _write_reproduction(folder: Path) -> None:
-    run = {"parts": ["table1"], "scale": "small", "seed": 0, "repetitions": 1, "seconds": 2.5, "sources": {}}
-    facts: dict[str, Any] = {
-        "datasets": {},
-        "left_out": {"motionsense": "not here"},
-        "figures_left_out": {"roc": "no curve"},
-    }
-    write_json(folder / "reproduction.json", {**run, **facts})
-
-
 def _write_record(folder: Path) -> None:
     from sparcets.studio.items import dataset_record
     from sparcets.studio.workspace import Workspace, write_record
@@ -303,13 +282,6 @@ def _read_motionsense(path: Path) -> Any:
     return of_dataset(load_motionsense(path=path, activities=["dws", "wlk"]))
 
 
-def _read_upload(folder: Path) -> Any:
-    from sparcets.studio.models import Limits
-    from sparcets.studio.uploads import read_dataset
-
-    return of_dataset(read_dataset(folder / "mine.npz", Limits(), seed=0))
-
-
 METHODS = {"nearest": 1.0, "ics": 1.0, "sparce": 0.3, "gan": 0.2, "countergan": 0.2, "sparcets": 0.2}
 TABLES = [(form, suffix) for form in ("wide", "long", "tidy", "dated") for suffix in ("csv", "parquet")]
 
@@ -329,10 +301,6 @@ KINDS: dict[str, Kind] = {
     "explanation": Kind(
         lambda f: explanation().save(f / "run.npz"), lambda f: of_explanation(sp.load_explanation(f / "run.npz"))
     ),
-    "uncompressed explanation": Kind(
-        lambda f: explanation().save(f / "run.npz", compress=False),
-        lambda f: of_explanation(sp.load_explanation(f / "run.npz")),
-    ),
     "shards": Kind(_write_shards, of_shards, share=0.5),
     "scores": Kind(lambda f: sp.evaluate(explanation()).save(f / "scores.json"), of_scores),
     "results": Kind(
@@ -341,8 +309,6 @@ KINDS: dict[str, Kind] = {
         # Lines may be missing: an interrupted append leaves an incomplete one, which is ignored.
         same=lambda expected, found: all(row in expected for row in found),
     ),
-    "speed": Kind(_write_speed, lambda f: read_rows(f / "speed.jsonl"), guarded=False),
-    "reproduction": Kind(_write_reproduction, folder_page),
     "record of the studio": Kind(_write_record, _read_record),
     **{
         f"{form} {suffix}": Kind(
@@ -355,7 +321,6 @@ KINDS: dict[str, Kind] = {
     },
     "ts": Kind(_write_ts, lambda f: of_dataset(sp.load_dataset(f / "mine_TRAIN.ts")), guarded=False, slow=True),
     "npz": Kind(_write_npz, lambda f: of_dataset(sp.load_dataset(f / "mine.npz")), guarded=False),
-    "upload": Kind(_write_npz, _read_upload, guarded=False, share=0.5),
     "ui_prmd": Kind(_write_ui_prmd, lambda f: of_dataset(load_ui_prmd(path=f / "ui.npz")), guarded=False),
     "motionsense": Kind(_write_motionsense, _read_motionsense, guarded=False, share=0.3),
     "motionsense zip": Kind(

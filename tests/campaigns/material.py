@@ -1,7 +1,5 @@
 """Random data, models and explainers for the campaigns: each follows from one seed, so that it can be repeated."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

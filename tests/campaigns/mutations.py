@@ -1,7 +1,5 @@
 """Random damage: of bytes, of text, of values in JSON, and of arrays in ``.npz`` and safetensors files."""
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -4,8 +4,6 @@ Most are forked from a server that has imported everything, so that a trial take
 started from nothing, so that imports are interrupted too.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import multiprocessing

@@ -1,7 +1,5 @@
 """What the campaigns of processes share: data, a classifier and fits, made once per process; and a slow web site."""
 
-from __future__ import annotations
-
 import atexit
 import io
 import shutil

@@ -1,7 +1,5 @@
 """Numbers as text: different ones that are told together read differently."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Configs: typed, checked with all problems at once, read from text and JSON, named by a fingerprint."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import inspect

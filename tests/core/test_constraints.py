@@ -1,7 +1,5 @@
 """Constraints by hand: each kind, conjunctions, projections, JSON, and one message for all problems."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import re

@@ -1,7 +1,5 @@
 """Enforced series satisfy every constraint exactly: properties over random series and constraints."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -209,18 +207,3 @@ def test_keep_largest_keeps_the_largest(seed: int, at_most: int) -> None:
         assert kept.sum() == min(most, (proposal[i] != query[i]).sum())
         assert np.array_equal(result[i][kept], proposal[i][kept])
         assert not kept.any() or size[i][~kept].max(initial=0) <= size[i][kept].min()
-
-
-@FAST
-@given(cases(), st.integers(0, 2**32 - 1), st.sets(st.sampled_from(KINDS)))
-def test_two_sets_of_constraints_both_hold(case: tuple[Any, ...], seed: int, kinds: set[str]) -> None:
-    query, proposal, lengths, span, constraints, bound = case
-    _, T, F = query.shape
-    more = random_constraints(np.random.default_rng(seed), kinds, T, F, 1.0)
-    try:
-        both = bound.combine(bind(T, span, **more))
-    except ConstraintError:
-        assume(False)
-    result = both.enforce(Series(query, lengths), proposal)
-    assert_holds(query, result, lengths, span, constraints)
-    assert_holds(query, result, lengths, span, more)

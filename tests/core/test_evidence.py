@@ -1,7 +1,5 @@
 """Evidence: derived values by hand, selecting, joining, files, and how an explanation keeps it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Plausibility of single answers: by hand, and laws that hold for any data."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -193,13 +191,3 @@ def test_at_most_500_series_of_each_class_evenly_spaced() -> None:
     first = values[:500]
     assert first[0] == 0 and first[-1] == 1997 and set(np.diff(first)) == {4, 5}
     assert reference.series.values.dtype == np.float32
-
-
-def test_arrays_give_the_same_reference() -> None:
-    X, y, lengths = padded(3)
-    reference = fit(X, y, lengths=lengths)
-    arrays = reference.to_arrays()
-    assert all(isinstance(values, np.ndarray) and values.dtype.kind in "fi" for values in arrays.values())
-    again = PlausibilityReference.from_arrays(arrays, reference.info)
-    e = answers(X, 2 * X, reference.info, target=y, lengths=lengths)
-    np.testing.assert_equal(again.measure(e), reference.measure(e))

@@ -1,7 +1,5 @@
 """Progress on a terminal, in a notebook and for a listener."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType, SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Registry: loaded on use, suggestions for misspelt names, entry points of other packages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

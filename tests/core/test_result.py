@@ -1,7 +1,5 @@
 """Explanations: derived values, selecting answers, the table of changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Child seeds: stable, independent of each other and of the global random state."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

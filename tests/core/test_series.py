@@ -1,7 +1,5 @@
 """Series of unequal length and with gaps: padded, cut, resampled, filled; and the one gate for them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """SeriesInfo: statistics of training series, and the round trip through JSON."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

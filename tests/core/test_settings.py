@@ -1,7 +1,5 @@
 """Settings: defaults that hold, presets with the paper's numbers, and limits that are checked."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Validation of user input: accepted values, and the messages for invalid ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

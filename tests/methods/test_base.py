@@ -77,14 +77,6 @@ def test_the_status_of_a_method_stands_where_the_classifier_agrees():
     assert e.valid.tolist() == [True, True, False]
 
 
-def test_probability_is_that_of_the_target_after_the_change_and_both_tables_are_kept():
-    X = lifted(0, 2)
-    e = fitted().explain(X, target=[1, 0])
-    np.testing.assert_array_equal(e.proba_before, mean_proba(X))
-    np.testing.assert_array_equal(e.proba_after, mean_proba(e.counterfactual))
-    np.testing.assert_array_equal(e.probability, mean_proba(e.counterfactual)[[0, 1], [1, 0]])
-
-
 def test_a_wrapped_model_is_given_exactly_the_users_numbers():
     given_ = []
 

@@ -14,7 +14,6 @@ from sparcets.core.errors import (
     FeatureMismatchError,
     FileFormatError,
     LabelError,
-    StorageError,
     UnknownNameError,
 )
 from sparcets.methods.folder import FILES
@@ -160,20 +159,6 @@ def test_a_classifier_that_turns_out_wrong_at_the_first_call(tmp_path):
     ex = sp.load(tmp_path, classifier=sp.wrap(lambda X: np.full((len(X), 4), 0.25)))  # number of classes not known yet
     with pytest.raises(LabelError, match="this Nearest was fitted for the classes calm, brisk, wild"):
         ex.explain(QUERIES, target=1)
-
-
-@pytest.mark.parametrize("room", ["for nothing", "for the arrays only"])
-def test_a_full_disk_leaves_the_last_saved_explainer_whole(room, room_for, tmp_path):
-    old = saved(tmp_path)
-    files = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-    new, size = sp.Nearest(clf()).fit(X[:20], Y[:20]), len(files[arrays(tmp_path).name]) + 64
-    if room == "for the arrays only":
-        new.history_ = {"loss": [0.5] * size}
-    with room_for(100 if room == "for nothing" else size), pytest.raises(StorageError, match="cannot write"):
-        new.save(tmp_path)
-    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == files
-    again = sp.load(tmp_path, classifier=clf())
-    assert same(again.explain(QUERIES, target=1), old.explain(QUERIES, target=1))
 
 
 def test_the_only_target_of_the_settings_is_known_after_loading(tmp_path):

@@ -29,27 +29,6 @@ def nearest(X, y, *, model=sign_of_sum, lengths=None, **config):
     return sp.Nearest(sp.wrap(model), sp.NearestConfig(**config)).fit(X, y, lengths=lengths)
 
 
-def test_distance_is_standardised_so_that_no_feature_drowns_the_others():
-    def first_feature(X):
-        return sign_of_sum(X[..., :1])
-
-    X = single_steps([-4, -300], [-4, 300], [1, 300], [9, 0], [4, -300])
-    ex = nearest(X, [0, 0, 1, 1, 1], model=first_feature)
-    # In raw units [9, 0] is nearest to [-1, 0] (10 against 300); standardised, [1, 300] is.
-    scale = X.std((0, 1))
-    far = np.sqrt((((X[2:] - [-1, 0]) / scale) ** 2).sum((1, 2)))
-    assert far.argmin() == 0 and np.abs(X[3] - [-1, 0]).max() == 10
-    e = ex.explain(single_steps([-1, 0]), target=1)
-    assert e.counterfactual.tolist() == [[[1, 300]]] and e.status.tolist() == ["neighbour"]
-
-
-def test_a_neighbour_is_labelled_and_predicted_as_the_target():
-    X = single_steps([-1], [2], [-0.5], [1], [5])
-    y = [0, 0, 1, 1, 1]  # 2 is labelled 0 but predicted 1; -0.5 is labelled 1 but predicted 0
-    e = nearest(X, y).explain(single_steps([-2], [1.9]), target=[1, 0])
-    assert e.counterfactual.ravel().tolist() == [1, -1]
-
-
 def test_among_neighbours_at_the_same_distance_the_first_is_taken():
     X = single_features([-9, 0], [3, 1], [1, 3], [3, 1])
     e = nearest(X, [0, 1, 1, 1]).explain(single_features([-1, -1]), target=1, n=3)

@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.core.errors import NonFiniteError
 from sparcets.methods.own import explainer as method
 from sparcets.methods.own import grid
 from sparcets.methods.own import grid as long_fit
@@ -81,14 +80,6 @@ def test_saved(fitted, tmp_path):
     again = sp.load(tmp_path / "explainer", fitted.classifier).explain(WITH_GAPS[LOW[:2]], **asked)
     np.testing.assert_array_equal(again.counterfactual, e.counterfactual)
     np.testing.assert_array_equal(again.prediction, e.prediction)
-
-
-def test_without_a_rule_gaps_are_refused_with_their_place():
-    model = sp.wrap(Level(), task="regression")
-    with pytest.raises(NonFiniteError, match="series 0"):
-        sp.Nearest(model).fit(WITH_GAPS, NUMBERS, lengths=LENGTHS)
-    with pytest.raises(NonFiniteError, match="series 0"):
-        model.predict(WITH_GAPS, LENGTHS)
 
 
 @pytest.fixture(scope="module")

@@ -59,19 +59,6 @@ def goal(data):
     return float(np.quantile(data[1], 0.85))
 
 
-def test_valid_is_the_number_of_the_model(fitted, low, goal):
-    e = fitted.explain(low, target=sp.AtLeast(goal))
-    got = fitted.classifier.predict(e.counterfactual)
-    np.testing.assert_array_equal(e.valid, got[:, 0] >= goal)
-    assert e.valid.all()
-    np.testing.assert_array_equal(e.prediction, got)
-    np.testing.assert_allclose(e.prediction[:, 0], level(e.counterfactual), rtol=1e-5)
-    np.testing.assert_allclose(e.prediction_before[:, 0], level(low), rtol=1e-5)
-    assert e.prediction.shape == (4, 1)
-    assert np.isnan(e.probability).all()
-    assert set(e.target) == {f"at least {goal:g}"}
-
-
 def test_every_kind_of_target_one_per_query(fitted, low, data):
     own = level(low)
     middle = float(np.median(data[1]))

@@ -1,7 +1,5 @@
 """Any class but one, and how sure the classifier has to be."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

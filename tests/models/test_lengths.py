@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError, DataError
+from sparcets.core.errors import DataError
 from sparcets.models.views import at_length
 
 RNG = np.random.default_rng(0)
@@ -105,19 +105,6 @@ def test_an_estimator_of_aeon_that_takes_lists_is_given_lists():
     clf = sp.wrap(model)
     assert clf.interface.lengths == "list" and clf.predict(SERIES).tolist() == [0, 1, 0, 1]
     assert torch.get_num_threads() == before
-
-
-@pytest.mark.parametrize(
-    ("model", "options", "message"),
-    [
-        (Plain(), {"lengths": "argumant"}, r"no lengths 'argumant'. Did you mean 'argument'\? Known: argument, packed"),
-        (lambda X: X, {"lengths": "packed"}, r"lengths='packed' is for an nn.Module"),
-        (lambda X: X, {"lengths": "list", "layout": "flat"}, "lengths='list' needs the axis of time"),
-    ],
-)
-def test_mistakes_in_wrap(model, options, message):
-    with pytest.raises(ConfigError, match=message):
-        sp.wrap(model, n_classes=2, **options)
 
 
 def test_a_trained_classifier_asks_for_lengths(tmp_path):

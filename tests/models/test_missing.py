@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import ConfigError, DataError, ModelOutputError, NonFiniteError
+from sparcets.core.errors import DataError, ModelOutputError, NonFiniteError
 from sparcets.core.series import Series
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -129,12 +129,3 @@ def test_the_rule_is_saved_with_a_network(tmp_path):
     other = sp.ClassifierConfig.from_dict(config.to_dict() | {"missing": "forward"})
     again.config, again.missing = other, "forward"
     assert again.digest() != classifier.digest(), "an explainer names its classifier by the digest"
-
-
-@pytest.mark.parametrize("wrong", ["keep", "fill", np.nan_to_num])
-def test_a_network_of_ours_takes_rules_that_leave_no_gaps(wrong):
-    with pytest.raises(ConfigError, match="'missing' must be one of 'refuse', 'forward', 'mean'"):
-        sp.ClassifierConfig(missing=wrong)
-    if wrong == "fill":
-        with pytest.raises(ConfigError, match="missing must be one of"):
-            sp.wrap(mean_proba, missing=wrong)

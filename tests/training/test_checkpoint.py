@@ -4,7 +4,6 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import StorageError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.checkpoint import FILE, Checkpoint, delete_checkpoint
@@ -75,16 +74,6 @@ def test_early_stopping_takes_the_epochs_before_the_cut_into_account(tmp_path, c
     assert saved(Sparce(config).fit(X, Y, checkpoint=tmp_path)) == saved(whole)
     stopped = Sparce(config).fit(X, Y, checkpoint=tmp_path)
     assert saved(stopped) == saved(whole) and stopped.steps == 0
-
-
-def test_a_disk_that_is_full_leaves_the_last_checkpoint_whole(tmp_path, cut_off, saved, room_for):
-    cut_off(5, tmp_path)
-    before = (tmp_path / FILE).read_bytes()
-    with room_for(len(before) // 2), pytest.raises(StorageError):
-        Sparce().fit(X, Y, checkpoint=tmp_path)
-    assert (tmp_path / FILE).read_bytes() == before
-    assert [f.name for f in tmp_path.iterdir() if f.is_file()] == [FILE]  # nothing half-written stays
-    assert saved(Sparce().fit(X, Y, checkpoint=tmp_path)) == saved(Sparce().fit(X, Y))
 
 
 def write(folder, identity):

@@ -101,20 +101,6 @@ def test_constraints_hold_at_every_step(fitted: sp.Explainer) -> None:
     assert (steps <= np.maximum(own, 0.5)).all()
 
 
-def test_answers_do_not_depend_on_other_queries_and_are_stored(fitted: sp.Explainer, tmp_path: Any) -> None:
-    e, alone = explain(fitted), explain(fitted, QUERIES[2:3])
-    assert (alone.counterfactual == e.counterfactual[2:3]).all()
-    fitted.save(tmp_path / "folder")
-    loaded = explain(sp.load(tmp_path / "folder", classifier=fitted.classifier))
-    assert (loaded.counterfactual == e.counterfactual).all() and (loaded.support == e.support).all()
-
-
-def test_a_curve_is_measured_on_averages(fitted: sp.Explainer) -> None:
-    e = explain(fitted, QUERIES[:3], curve=True)
-    asked = e.status != "unchanged"
-    assert np.isfinite(e.curve["share"][asked]).any(1).all() and np.isfinite(e.flips_at[asked]).all()
-
-
 def test_details_are_taken_from_real_series(small: None) -> None:
     """Averages tell nothing where the classes differ in the sign of every other step only."""
     rng = np.random.default_rng(0)

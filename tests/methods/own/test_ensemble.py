@@ -17,7 +17,7 @@ from sparcets.methods.own import ensemble as module
 from sparcets.methods.own.ensemble import train_ensemble
 from sparcets.methods.own.family import Family
 from sparcets.testing.data import make_series
-from sparcets.testing.mocks import MeanModule, mean_proba
+from sparcets.testing.mocks import MeanModule
 from sparcets.training.cuda import WARM_UP, CapturedStep
 
 X, Y = make_series(60, n_steps=14)
@@ -192,19 +192,3 @@ def test_one_seed_gives_the_same_ensemble(fit_job, built):
     assert not torch.equal(other.log_proba(Z)[-1], built.log_proba(Z)[-1])
     for one, same_one in zip(again.selector.judges, built.selector.judges, strict=True):
         assert torch.equal(one.votes(Z), same_one.votes(Z))
-
-
-@pytest.mark.usefixtures("short")
-def test_float64_data_are_given_as_float64(fit_job):
-    classifier = sp.wrap(MeanModule().double(), n_classes=3)
-    config = CONFIG.override('families=["intervals"]')
-    built = train_ensemble(fit_job(X.astype(np.float64), Y, NAMES), ROWS, classifier, config, seed=0)
-    assert built.double and built.log_proba(Z[:2]).dtype == torch.float32
-
-
-def test_a_black_box_is_replaced_by_a_surrogate(fit_job):
-    black_box = sp.wrap(mean_proba, n_classes=3)
-    config = CONFIG.override("believed_by=model")
-    surrogate = train_ensemble(fit_job(X, Y, NAMES), ROWS, black_box, config, seed=0).explained
-    assert isinstance(surrogate, sp.TorchClassifier) and surrogate.class_names == NAMES
-    assert (surrogate.predict(NEW) == black_box.predict(NEW)).mean() > 0.9

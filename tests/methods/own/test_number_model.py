@@ -45,13 +45,3 @@ def test_levels_are_those_of_real_series_within_the_goal(fitted):
     )
     assert ((easy[:, WITHIN] >= hard[:, WITHIN]) & (hard[:, WITHIN] >= 0.5)).all()
     assert (easy[:, WITHIN] > hard[:, WITHIN]).any()
-
-
-def test_a_black_box_decides_and_the_summary_says_so(fitted):
-    explainer, X, y = fitted
-    e = explainer.explain(X[y < np.median(y)][:3], target=sp.AtLeast(float(np.quantile(y, 0.8))))
-    np.testing.assert_array_equal(e.valid, X.dtype.type(1) * e.prediction[:, 0] >= np.quantile(y, 0.8))
-    assert e.valid.all()
-    assert e.families == ("convolutions", "quantiles", "intervals")
-    assert "numbers number" in explainer.summary()
-    assert "The model is a black box: a surrogate, trained to predict as it does" in explainer.summary()

@@ -15,7 +15,6 @@ from sparcets.methods.own.convolutions import (
     SETS,
     SHARP_SETS,
     RandomConvolutions,
-    convolve,
 )
 
 X = torch.tensor(np.random.default_rng(0).standard_normal((3, 17, 4)), dtype=torch.float32)
@@ -76,16 +75,6 @@ def test_every_set_has_all_kernels_once(drawn):
     by_set = kernels.round().reshape(-1, len(KERNELS), LENGTH).tolist()
     assert len(by_set) == len(drawn.dilation) * SETS
     assert all(sorted(one) == sorted(KERNELS) for one in by_set)
-
-
-def test_a_convolution_is_that_of_pytorch_for_every_mixture_and_dilation():
-    gen = torch.Generator().manual_seed(0)
-    mixtures, kernels = torch.randn(4, 4, generator=gen), torch.randn(4, PER_MIXTURE, LENGTH, generator=gen)
-    made = convolve(X, mixtures, kernels, [1, 3]).reshape(4, PER_MIXTURE, 3, 17)
-    for m, dilation in enumerate([1, 1, 3, 3]):  # two mixtures for each dilation
-        mixed = (X @ mixtures[m])[:, None]
-        expected = torch.nn.functional.conv1d(mixed, kernels[m][:, None], padding=4 * dilation, dilation=dilation)
-        torch.testing.assert_close(made[m], expected.transpose(0, 1), atol=1e-4, rtol=1e-4)
 
 
 def test_kernels_reach_no_further_than_the_series(drawn):
