@@ -261,7 +261,7 @@ def _serve(connection: Connection[Any, Any]) -> None:
     # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers. Until here, a worker
     # was started with the signal blocked.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     with suppress(EOFError, OSError):
         function = connection.recv()
         connection.send(("ready", None))
@@ -275,7 +275,7 @@ def _serve(connection: Connection[Any, Any]) -> None:
                 connection.send(unsendable(outcome[1], error))
 
 
-def _exit_with_parent() -> None:
+def exit_with_parent() -> None:
     """Exit when the parent process ends: the results would be lost, and the worker would occupy the machine."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -29,7 +29,7 @@ from sparcets.server.answers import Failure, Query
 from sparcets.server.batching import Batcher, ServerLimits
 from sparcets.server.metrics import Metrics
 from sparcets.server.models import ExplainRequest, ExplainResponse, Health, ModelResponse, Question, Ready
-from sparcets.server.pool import start_workers
+from sparcets.server.pool import SIGNALS, close_workers, start_workers
 from sparcets.web.access import Access, check_token, find_token
 from sparcets.web.errors import ERRORS, ApiError
 from sparcets.web.requests import Paths, SecurityMiddleware, accepted_hosts, address_of, bind, build_app, configuration
@@ -213,9 +213,6 @@ def _add_probes(app: FastAPI, batcher: Batcher) -> None:
         return JSONResponse({"workers": batcher.ready}, 200 if batcher.ready else 503)
 
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
 class StoppableServer(uvicorn.Server):
     """A server that accepts nothing after SIGTERM or Ctrl-C, answers what it has taken, and ends in time.
 
@@ -310,8 +307,7 @@ def serve(
             interrupts.allow(limits.stop_seconds + 2 * MARGIN)
             StoppableServer(config, batcher, limits.stop_seconds).run(sockets=[opened])
         finally:
-            for worker in started:
-                worker.close()
+            close_workers(started)
 
 
 def _token(token: str | None, file: Path | None) -> tuple[str, bool]:

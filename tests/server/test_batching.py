@@ -4,13 +4,13 @@ import asyncio
 import json
 import threading
 from collections.abc import Sequence
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcets.server.answers import Failure, Outcome, Query
-from sparcets.server.pool import WorkerDiedError
 from sparcets.web.errors import ApiError
 
 from .conftest import Fit, Thread, make_batcher
@@ -125,7 +125,7 @@ def test_a_worker_that_dies_takes_nothing_with_it_but_the_cause(fit: Fit) -> Non
 
     def die(batch: Sequence[Query]) -> None:
         if any(query.X is cause for query in batch):
-            raise WorkerDiedError("killed")
+            raise BrokenProcessPool("killed")
 
     worker = Thread(fit.explainer, die)
 
