@@ -32,13 +32,6 @@ def fit(
     output: options.Output = None,
     layout: options.Layout = None,
     classes: options.Classes = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            "--task",
-            help="regression, if your own model and the labels are numbers; the same as --option task=regression.",
-        ),
-    ] = None,
     preset: Annotated[str, typer.Option(help="Preset of the settings: default, quick, paper or tiny.")] = "default",
     target: Annotated[
         str | None, typer.Option("--target", "-t", help="Fit for this target class only; required by the preset paper.")
@@ -52,10 +45,6 @@ def fit(
     ] = None,
     classifier_setting: Annotated[
         options.Many, typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated.")
-    ] = None,
-    missing: Annotated[
-        str | None,
-        typer.Option("--missing", help="What the classifier gets for missing values: refuse, forward or mean."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
     shared: Annotated[
@@ -92,19 +81,15 @@ def _fit(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
     given = (f"seed={asked.seed}", f"device={asked.device}", *(asked.setting or []))
     config = from_preset(kind.config_class, asked.preset, asked.target).override(*given)
     own = options.own_model(asked.model, asked.output, asked.layout, asked.classes)
-    task = {} if asked.task is None else {"task": asked.task}
-    of_data: dict[str, Any] = {"seed": asked.seed, **options.parse_options(asked.option), **task}
+    of_data: dict[str, Any] = {"seed": asked.seed, **options.parse_options(asked.option)}
     if own is None:
         if of_data.get("task") == "regression":
             raise ConfigError(MODEL_OF_NUMBERS)
         build = _classifier_builder(asked)
     else:
         own.check_outside(asked.out)
-        if asked.classifier != "bilstm" or asked.classifier_setting or asked.missing is not None:
-            raise ConfigError(
-                "give --model for your own model, or --classifier for one to train, not both (--missing is of the "
-                "latter)."
-            )
+        if asked.classifier != "bilstm" or asked.classifier_setting:
+            raise ConfigError("give --model for your own model, or --classifier for one to train, not both.")
     place = new_folder(asked.out, force=asked.force, shared=asked.shared)
     data = load_dataset(asked.dataset, **of_data)
     if own is None and data.task == "regression":
@@ -171,12 +156,10 @@ def _classifier_builder(asked: options.Options) -> Any:
     from sparcets.models.network import TorchClassifier, load_classifier
 
     name = asked.classifier
-    settings = [*(asked.classifier_setting or []), *([] if asked.missing is None else [f"missing={asked.missing}"])]
+    settings = asked.classifier_setting or []
     if Path(name).is_dir():
         if settings:
-            raise ConfigError(
-                f"--set-classifier and --missing need an architecture to train, but {name} is a saved classifier."
-            )
+            raise ConfigError(f"--set-classifier needs an architecture to train, but {name} is a saved classifier.")
         saved = load_classifier(name, device=asked.device)
         return lambda data: saved
     start = ClassifierConfig.tiny() if asked.preset == "tiny" else ClassifierConfig()

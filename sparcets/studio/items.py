@@ -27,7 +27,7 @@ SUFFIXES = (".csv", ".npz")
 ARRAYS = "arrays.npz"  # the series of an uploaded file, as they were read
 NEW = "new"  # folder of recordings that were added to a data set
 CLASSIFIERS_ONLY = (
-    "the studio explains classifiers only. Use sparcets fit --task regression and sparcets explain, or Python."
+    "the studio explains classifiers only. Use sparcets fit -o task=regression and sparcets explain, or Python."
 )
 STUDIO = "sparcets studio"  # what to type with --model, if a workspace needs it
 

@@ -273,7 +273,7 @@ def test_a_ragged_table_with_empty_cells_is_fitted_explained_and_reported(
     n_missing = write_table(Path("own.csv"), 90, 14 + np.arange(90) % 7, gaps=0.1)
     fit = ["fit", "-d", "own.csv", "--out", "model", "-m", "nearest", "-c", "fcn", "--preset", "tiny"]
     assert "missing='forward'" in user_error(capsys, *fit)
-    code, out, _ = run(capsys, *fit, "--missing", "forward")
+    code, out, _ = run(capsys, *fit, "--set-classifier", "missing=forward")
     assert code == 0 and f"{n_missing} values missing" in out
     assert main(["explain", "model", "-t", "brisk", "--out", "run.npz", "--plots", "pictures"]) == 0
     e = sp.load_explanation("run.npz")

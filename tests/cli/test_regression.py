@@ -31,7 +31,7 @@ def classes():
     return lambda X: np.full((len(X), 2), 0.5)
 """
 TABLE = tuple("-d own.csv -o series=id -o time=t -o label=systolic,diastolic -o output_units=mmHg".split())
-FIT = ("fit", *TABLE, "--task", "regression", "-m", "nearest", "--out", "fitted")
+FIT = ("fit", *TABLE, "-o", "task=regression", "-m", "nearest", "--out", "fitted")
 OWN = ("--model", "pressure.py:load")
 EXPLAIN = ("explain", "fitted", *OWN)
 
@@ -123,7 +123,7 @@ def test_tables_scores_and_reports_speak_of_numbers(
         ((*EXPLAIN, "--between", "3"), "--between must be two numbers, as LOW:HIGH, got '3'"),
         ((*EXPLAIN, "--at-least", "3", "--of", "sistolic"), "no output 'sistolic'. Did you mean 'systolic'"),
         ((*EXPLAIN, "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
-        (("fit", *TABLE, "--task", "regression", "--out", "no"), "A model that predicts numbers is your own"),
+        (("fit", *TABLE, "-o", "task=regression", "--out", "no"), "A model that predicts numbers is your own"),
         ((*FIT[:-1], "no", *OWN, "--classes", "a,b"), "are for classes; a regressor has none"),
         ((*FIT[:-1], "no", *OWN, "-t", "a"), "a regressor has none"),
         (("export", "fitted", "--out", "no.onnx", *OWN), "the model predicts numbers: there is no generator to export"),

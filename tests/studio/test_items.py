@@ -110,7 +110,7 @@ def test_a_model_of_numbers_is_refused_with_what_to_do(sample: Sample, own: OwnM
     )
     request = TrainClassifier(dataset="own", architecture=own.name)
     plain = replace(own, output=None).to_dict()
-    with pytest.raises(CapabilityError, match=r"studio_model.py:load predicts numbers; .* fit --task regression"):
+    with pytest.raises(CapabilityError, match=r"studio_model.py:load predicts numbers; .* fit -o task=regression"):
         train_classifier(Workspace(sample.folder), "mine", request, 0, "cpu", plain)
 
 

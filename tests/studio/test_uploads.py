@@ -70,7 +70,7 @@ def test_tables_above_a_limit_are_refused(tmp_path: Path, limits: dict[str, int]
 
 def test_numbers_to_predict_are_refused_with_what_to_do(tmp_path: Path) -> None:
     np.savez(file := tmp_path / "a.npz", X=np.zeros((4, 3, 2)), y=np.array([0.5, 1, 0, 1]), task="regression")
-    with pytest.raises(DataError, match=r"^a\.npz holds numbers to predict; .* sparcets fit --task regression"):
+    with pytest.raises(DataError, match=r"^a\.npz holds numbers to predict; .* sparcets fit -o task=regression"):
         read_dataset(file, Limits(), seed=0)
 
 
