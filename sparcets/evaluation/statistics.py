@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import DataError, ShapeError, filters_kept, quoted
+from sparcets.core.errors import DataError, filters_kept, quoted
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray
 
@@ -21,16 +21,18 @@ LEVEL = 95  # per cent
 _CHUNK = 2_000_000  # draws per chunk, bounding memory
 
 
-def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % interval of a mean by the percentile bootstrap.
+def bootstrap_intervals(
+    columns: FloatArray, groups: Any = None, n: int = 1000, seed: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Return the 95 % intervals of means by the percentile bootstrap, all from the same resamples.
 
     Parameters
     ----------
-    values
-        Numbers (answers,); NaN does not count.
+    columns
+        Numbers (answers, measures); NaN does not count.
     groups
-        Group of each value (answers,). Whole groups are resampled, since answers to one query are not independent.
-        None resamples the values.
+        Group of each answer (answers,). Whole groups are resampled, since answers to one query are not independent.
+        None resamples the answers.
     n
         Number of resamples.
     seed
@@ -39,27 +41,14 @@ def bootstrap_interval(values: Any, groups: Any = None, n: int = 1000, seed: int
     Returns
     -------
     low, high
-        NaN where there is no value.
+        (measures,) each, NaN where there is no value.
 
     Examples
     --------
-    >>> low, high = bootstrap_interval([0, 1] * 50)
-    >>> 0.39 < low < 0.42 and 0.58 < high < 0.61
+    >>> low, high = bootstrap_intervals(np.array([[0.0], [1.0]] * 50))
+    >>> bool(0.39 < low[0] < 0.42 and 0.58 < high[0] < 0.61)
     True
     """
-    columns = np.asarray(values, dtype=np.float64)
-    if columns.ndim != 1 or (groups is not None and np.shape(groups) != columns.shape):
-        raise ShapeError(
-            f"values must be one-dimensional and groups as long, got shapes {columns.shape} and {np.shape(groups)}."
-        )
-    low, high = bootstrap_intervals(columns[:, None], groups, n, seed)
-    return float(low[0]), float(high[0])
-
-
-def bootstrap_intervals(
-    columns: FloatArray, groups: Any = None, n: int = 1000, seed: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """Return the intervals of the means of many columns (answers, measures), all from the same resamples."""
     n_columns, present = columns.shape[1], ~np.isnan(columns)
     if not len(columns):
         return np.full(n_columns, np.nan), np.full(n_columns, np.nan)
@@ -136,7 +125,7 @@ def compare(a: Scores, b: Scores, *, measures: str | Sequence[str] | None = None
         pairs = pd.concat([first, second], axis=1, join="inner").dropna().to_numpy(dtype=np.float64)
         difference = pairs[:, 0] - pairs[:, 1]
         test = "mcnemar" if np.isin(pairs, (0.0, 1.0)).all() else "wilcoxon"
-        low, high = bootstrap_interval(difference, seed=seed)
+        low, high = (ends[0] for ends in bootstrap_intervals(difference[:, None], seed=seed))
         means = pairs.mean(0) if len(pairs) else np.full(2, np.nan)
         lines.append(
             {

@@ -283,10 +283,10 @@ def test_several_answers(nearest):
     assert len(s.per_query) == 36 and s.per_query["answer"].max() == 2
     assert mean(s, "diversity") > 0 and mean(s, "place_diversity") == 0.0  # neighbours differ everywhere
     # Answers to one query are not independent: the interval is over queries.
-    from sparcets.evaluation.statistics import bootstrap_interval
+    from sparcets.evaluation.statistics import bootstrap_intervals
 
-    l2 = s.per_query["l2"].to_numpy()
-    assert (s.summary["l2"]["low"], s.summary["l2"]["high"]) == bootstrap_interval(l2, s.per_query["query"])
+    (low,), (high,) = bootstrap_intervals(s.per_query[["l2"]].to_numpy(), s.per_query["query"])
+    assert (s.summary["l2"]["low"], s.summary["l2"]["high"]) == (low, high)
 
 
 def test_saliency_and_geometry_where_they_are_known():

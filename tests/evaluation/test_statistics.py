@@ -9,7 +9,7 @@ from scipy.stats import wilcoxon as scipy_wilcoxon
 
 import sparcets as sp
 from sparcets.core.errors import DataError
-from sparcets.evaluation.statistics import bootstrap_interval, bootstrap_intervals, compare, holm, mcnemar, wilcoxon
+from sparcets.evaluation.statistics import bootstrap_intervals, compare, holm, mcnemar, wilcoxon
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
@@ -21,6 +21,12 @@ def scores(valid, *, target="b", row=None, digest=None, **measures) -> sp.Scores
     labels |= {} if digest is None else {"digest": digest}
     frame = pd.DataFrame(labels | {"status": "generated", "valid": np.array(valid, dtype=float)} | measures)
     return sp.Scores(per_query=frame, summary={}, judges={})
+
+
+def bootstrap_interval(values, groups=None, **options):
+    """Return the interval of one column."""
+    low, high = bootstrap_intervals(np.asarray(values, dtype=float)[:, None], groups, **options)
+    return float(low[0]), float(high[0])
 
 
 def test_the_interval_of_normal_values():
