@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
@@ -79,25 +78,19 @@ class Cell:
     def __post_init__(self) -> None:
         if not self.label:
             object.__setattr__(self, "label", self.method)
-        settings = self.settings if isinstance(self.settings, tuple) else ()
-        elsewhere = [s for s in settings if str(s).partition("=")[0].strip() in _SET_ELSEWHERE]
+        elsewhere = [s for s in self.settings if s.partition("=")[0].strip() in _SET_ELSEWHERE]
+        limit, seconds = self.sparsity, self.seconds_per_query
         checks = [
-            (isinstance(self.dataset, str) and self.dataset != "", "'dataset' must be a name"),
-            (isinstance(self.options, Mapping), f"'options' must be a dictionary, got {self.options!r}"),
-            (isinstance(self.classifier_config, Mapping), "'classifier_config' must be a dictionary"),
-            (isinstance(self.settings, tuple), f"'settings' must be a list of strings, got {self.settings!r}"),
             (
                 not elsewhere,
                 f"'settings' must not contain {', '.join(elsewhere)}: the seed is a field of the cell (--seed), and "
                 "the device an option of the run (--device)",
             ),
             (self.preset in PRESETS, f"'preset' must be one of {', '.join(PRESETS)}, got {self.preset!r}"),
-            (self.target is None or isinstance(self.target, str), f"'target' must be a string, got {self.target!r}"),
-            (_positive(self.sparsity, most=1), f"'sparsity' must be in (0, 1] or None, got {self.sparsity!r}"),
-            (isinstance(self.seed, int), f"'seed' must be an integer, got {self.seed!r}"),
-            (_at_least(1, self.queries), f"'queries' must be >= 1 or None, got {self.queries!r}"),
-            (_at_least(0, self.keep), f"'keep' must be >= 0, got {self.keep!r}"),
-            (_positive(self.seconds_per_query), "'seconds_per_query' must be > 0 or None"),
+            (limit is None or 0 < limit <= 1, f"'sparsity' must be in (0, 1] or None, got {limit!r}"),
+            (self.queries is None or self.queries >= 1, f"'queries' must be >= 1 or None, got {self.queries!r}"),
+            (self.keep >= 0, f"'keep' must be >= 0, got {self.keep!r}"),
+            (seconds is None or seconds > 0, "'seconds_per_query' must be > 0 or None"),
         ]
         problems = [message for ok, message in checks if not ok]
         if problems:
@@ -232,13 +225,3 @@ def _by_method(settings: Iterable[str], methods: Sequence[str]) -> dict[str, tup
         for known in [method.strip()] if colon else own:
             own[known].append(f"{name}{equals}{value}")
     return {method: tuple(values) for method, values in own.items()}
-
-
-def _positive(value: object, most: float = math.inf) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return value is None
-    return 0 < value <= most
-
-
-def _at_least(least: int, value: object) -> bool:
-    return (value is None and least > 0) or (isinstance(value, int) and not isinstance(value, bool) and value >= least)

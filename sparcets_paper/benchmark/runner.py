@@ -75,7 +75,8 @@ def run_plan(
     folder = Path(folder)
     for name in ("classifiers", "explainers", "explanations"):
         inside(folder, name)  # they are written to, and what is damaged in them is replaced
-    for part, name in (("", r"\.cell-[0-9a-f]+"), ("classifiers", "[0-9a-f]{16}"), ("explainers", "[0-9a-f]{16}")):
+    own = rf"(\.cell-[0-9a-f]+|\.{re.escape(RESULTS)})"
+    for part, name in (("", own), ("classifiers", "[0-9a-f]{16}"), ("explainers", "[0-9a-f]{16}")):
         remove_leftovers(folder / part, name + re.escape(LOCK), _remove_empty)
     store = ResultStore(folder / RESULTS)
     pending = pending_cells(plan, folder, code=code)

@@ -92,8 +92,6 @@ def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> 
     process.communicate()
     before = ResultStore(folder / RESULTS).rows()
     assert 1 <= len(before) < len(plan.cells)
-    with (folder / RESULTS).open("a") as file:
-        file.write('{"key": "torn')  # as if it had been killed while writing
 
     seen: list[str] = []
     rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
@@ -113,7 +111,7 @@ def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path) -> None:
 
 def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan: Plan, straight: Path) -> None:
     key = "0123456789abcdef"
-    names = (f".cell-{key}", f"classifiers/{key}", f"explainers/{key}")
+    names = (f".cell-{key}", f".{RESULTS}", f"classifiers/{key}", f"explainers/{key}")
     left = [straight / f"{name}{LOCK}" for name in names]
     theirs = [straight / name for name in (".cell-a.lock", "classifiers/poetry.lock", f"explainers/mine{LOCK}")]
     for file in (*left, *theirs):
