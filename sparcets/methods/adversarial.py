@@ -21,7 +21,6 @@ from sparcets.core.seeding import spawn
 from sparcets.core.series import FloatArray, IntArray, Series, differs
 from sparcets.core.settings import AdversarialConfig, CounterGanConfig, GanConfig, MethodConfig, SparceConfig
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.request import Answers, FitJob, Request
 from sparcets.models.base import Classifier
 from sparcets.models.interface import call_in_batches
@@ -58,7 +57,7 @@ def training_identity(
     weights = {name: term.weight for name, term in domain_losses.items()}
     values = {"config": config.deciding_values(), "domain_losses": weights, "attempt": attempt}
     digest.update(json.dumps([method, values, job.constraints_given], sort_keys=True).encode())
-    further = [array for array in (job.lengths, job.numbers, job.subjects) if array is not None]
+    further = [array for array in (job.series.lengths, job.numbers, job.subjects) if array is not None]
     for array in (job.X, job.y, job.constraints.mutable, *further):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
@@ -154,7 +153,7 @@ def train_step(
             step.optimisers,
             history,
             identity=identity(),
-            reference_proba=torch.tensor(outputs_of(classifier, job.series[:REFERENCE])),
+            reference_proba=torch.tensor(classifier.outputs_unchecked(job.series[:REFERENCE])),
         )
         start = checkpoint.resume()
         for epoch in range(start):
@@ -338,7 +337,8 @@ class AdversarialExplainer(BaseExplainer[A]):
         self.silent_features_ = tuple(np.array(job.info.feature_names)[silent].tolist())
         if self.silent_features_:
             log.info("never changed by the generator: %s", ", ".join(self.silent_features_))
-        valid = float((self.classifier.outputs_unchecked(admitted, series.lengths).argmax(1) == target).mean())
+        said = self.classifier.outputs_unchecked(series.with_values(admitted))
+        valid = float((said.argmax(1) == target).mean())
         if valid < FEW_VALID:
             log.warning(
                 "after the training, %.0f %% of the training queries reach their target. Train longer (train.epochs), "

@@ -156,7 +156,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         elif y is None:
             raise DataError(f"{type(self).__name__}.fit needs labels: fit(dataset) or fit(X, y).")
         model = self.classifier = self.classifier.with_side(None if side is None else SideInputs.of(side))
-        series = Series(*model.check_input(X, lengths, side, owner=model.name, like=model))
+        series = model.check_input(X, lengths, side, owner=model.name, like=model)
         labels = agree_on_labels(model, series, y, source)
         if (series.steps == series.n_steps).all():
             series = Series(series.values)  # nothing is padded
@@ -370,7 +370,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             return self._answer_classes(block, call, bar)
         parts = []
         for batch in block.batches(self.config.batch_size):
-            proba = self.classifier.outputs_unchecked(batch.X, batch.lengths)
+            proba = self.classifier.outputs_unchecked(batch.series)
             with progress_bar("", None, show=False) as unseen:  # every class of a query would count
                 tried = [
                     self._answer_classes(batch.select(rows, target), call, unseen)
@@ -413,7 +413,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         moved = np.flatnonzero(answers.changed.any((1, 2)))
         if len(moved):
             some = answers[moved]
-            numbers.after[moved] = regressor.outputs_unchecked(some.counterfactual, some.lengths)
+            numbers.after[moved] = regressor.outputs_unchecked(Series(some.counterfactual, some.lengths))
         # The number itself decides: a model may give other last bits in another batch.
         status, reason, outcome = answers.status.copy(), answers.reason.astype(object), info.numbers
         asked = np.flatnonzero(numbers.reached & regressor.may_contradict)
@@ -467,7 +467,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
     def _outputs(self, model: Classifier | Regressor, block: QueryBlock, n_outputs: int) -> FloatArray:
         """Return what the model says of queries, which has to be as much as it said in the fit."""
-        outputs = model.outputs_unchecked(block.X, block.lengths)
+        outputs = model.outputs_unchecked(block.series)
         if outputs.shape[1] != n_outputs:  # known of some wrapped models after a prediction only
             model.check_compatible(self._fitted(), f"this {type(self).__name__}")
         return outputs
@@ -490,8 +490,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         status, reason = answers.status, answers.reason
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
-            made = queries.with_values(answers.counterfactual)[missing]
-            after[missing] = request.classifier.outputs_unchecked(made.values, made.lengths)
+            after[missing] = request.classifier.outputs_unchecked(queries.with_values(answers.counterfactual)[missing])
         # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
         valid = is_reached(after, targets, request.confidence)
         for i in np.flatnonzero(~valid & (status != "not_found")):
@@ -554,9 +553,9 @@ def predict_again(model: Classifier | Regressor, answers: Explanation, rows: Int
     """
     made, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
     if check is not None and not check.consistent:
-        return np.concatenate([model.outputs_unchecked(one.values, one.lengths) for one in made.batches(1)])
-    asked = Series.join([made[::-1], Series(answers.query, answers.lengths)[:1]])
-    return model.outputs_unchecked(asked.values, asked.lengths)[:-1][::-1]
+        return np.concatenate([model.outputs_unchecked(one) for one in made.batches(1)])
+    query = Series(answers.query, answers.lengths)[:1]
+    return model.outputs_unchecked(Series.join([made[::-1], query]))[:-1][::-1]
 
 
 def ask_again(model: Classifier, answers: Explanation) -> Explanation:
@@ -579,8 +578,7 @@ def ask_again(model: Classifier, answers: Explanation) -> Explanation:
             f"{names[int(again[i].argmax())]}"
         )
     rows = rows[~np.isin(status[rows], ("unchanged", "not_found"))]
-    made = Series(answers.counterfactual, answers.lengths)[rows]
-    own = model.own_predictions(made.values, made.lengths) if len(rows) else None
+    own = model.own_predictions(Series(answers.counterfactual, answers.lengths)[rows]) if len(rows) else None
     if own is not None:
         for row, said in zip(rows, own, strict=True):
             if said != answers.target[row]:

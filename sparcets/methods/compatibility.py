@@ -80,11 +80,6 @@ class Labels:
         return int(((np.abs(first - again) / self.outcome.scale).max(1) > NOISE_NUMBERS).sum())
 
 
-def outputs_of(model: Classifier | Regressor, series: Series) -> FloatArray:
-    """Return what a model says of checked series."""
-    return model.outputs_unchecked(series.values, series.lengths)
-
-
 def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
     """Raise unless a model is one that a method can explain."""
     owner = type(explainer).__name__
@@ -203,7 +198,7 @@ def check_against_labels(
     part = _held_out(model, series, labels, source)
     for at_most in (COMPARED, MOST_COMPARED):
         some = part.spread(at_most)
-        outputs = outputs_of(model, some.series)
+        outputs = model.outputs_unchecked(some.series)
         check = labels.judge(outputs, some)
         if not check.doubts or len(some.series) == len(part.series):
             break
@@ -247,11 +242,10 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
         y = source.y_test if labels.class_names else check_numbers(source.y_test, n_samples=len(source.X_test))
         side = None if model.side is None else source.side_test
         try:
-            given = model.check_input(source.X_test, source.lengths_test, side, owner=model.name, like=model)
+            tested = model.check_input(source.X_test, source.lengths_test, side, owner=model.name, like=model)
         except SparcetsError:  # gaps that it does not take, for instance: they are told if these series are explained
             pass
         else:
-            tested = Series(*given)
             if (tested.steps == tested.n_steps).all() and not series.unequal:
                 tested = Series(tested.values)  # nothing is padded
             parts.append(_Labelled(tested, y, held_out=True))
@@ -268,7 +262,7 @@ def _compare_with_itself(
     """Return the check with what comes of asking again: in another batch, in another order, alone; and ``predict``."""
     rows = np.linspace(0, len(outputs) - 1, min(ASKED_TWICE, len(outputs))).astype(np.int64)
     asked, first = some.series[rows[::-1].copy()], outputs[rows[::-1]]
-    again = outputs_of(model, asked)
+    again = model.outputs_unchecked(asked)
     alone = _predict_alone(model, asked[:ASKED_ALONE])
     n_other, n_alone = labels.n_other(first, again), labels.n_other(first[: len(alone)], alone)
     other = "another class" if labels.class_names else "other numbers"
@@ -284,7 +278,7 @@ def _compare_with_itself(
             f"{n_alone} of {len(alone)} series (does it normalise over the batch?)"
         )
     remarks = list(check.remarks)
-    own = model.own_predictions(some.series.values, some.series.lengths) if isinstance(model, Classifier) else None
+    own = model.own_predictions(some.series) if isinstance(model, Classifier) else None
     if own is not None and (unlike := own != outputs.argmax(1)).any():
         remarks.append(
             f"predict and predict_proba disagree on {percent(float(unlike.mean()))} of {len(own)} series; sparcets "
@@ -297,7 +291,7 @@ def _compare_with_itself(
 
 def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
     """Return what a model says of series, asked about one after the other."""
-    return np.concatenate([outputs_of(model, one) for one in series.batches(1)])
+    return np.concatenate([model.outputs_unchecked(one) for one in series.batches(1)])
 
 
 # A model that fails, or knows nothing, because time and features are exchanged: in its layout, or in the array.
@@ -306,7 +300,7 @@ def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
 def _first_outputs(model: Classifier | Regressor, series: Series, y: Any) -> FloatArray:
     """Return what a model says of the first series; the error of one that fails says what comes of exchanged axes."""
     try:
-        return outputs_of(model, series[:1])
+        return model.outputs_unchecked(series[:1])
     except ModelOutputError as error:
         if (said := _outputs_exchanged(model, series)) is None:
             raise
@@ -329,7 +323,7 @@ def _outputs_exchanged(model: Classifier | Regressor, series: Series) -> FloatAr
         return None
     some = _Labelled(series, np.zeros(len(series))).spread(COMPARED).series
     try:
-        return model.outputs_unchecked(np.ascontiguousarray(some.values.swapaxes(1, 2)))
+        return model.outputs_unchecked(Series(np.ascontiguousarray(some.values.swapaxes(1, 2))))
     except SparcetsError:
         return None
 

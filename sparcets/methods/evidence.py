@@ -91,16 +91,15 @@ def review(
     """
     info, model = explainer._fitted(), explainer.classifier
     call = explainer._call(None, info.n_steps, constraints)
-    X, _ = model.check_input(X, lengths, owner="review", like=info)
-    made, lengths = model.check_input(made, lengths, owner="review", like=info)
-    before, after = model.outputs_unchecked(X, lengths), model.outputs_unchecked(made, lengths)
+    queries, answered = (model.check_input(some, lengths, owner="review", like=info) for some in (X, made))
+    before, after = model.outputs_unchecked(queries), model.outputs_unchecked(answered)
     wanted = runner_up(before)
     if target is not None:
         wanted = check_target(target, n_queries=len(X), class_names=info.class_names)
     own = np.where(is_reached(after, wanted, None), "refined", "not_found")
     answers = Explanation(
-        query=X,
-        counterfactual=made,
+        query=queries.values,
+        counterfactual=answered.values,
         target=wanted,
         status=own if status is None else np.where(status == "unchanged", own, status),
         reason=np.full(len(X), "") if reason is None else reason,
@@ -110,7 +109,7 @@ def review(
         info=info,
         mutable=call.constraints.mutable,
         frozen=call.constraints.frozen_if_any,
-        lengths=lengths,
+        lengths=answered.lengths,
         method=explainer.method,
         config=explainer._settings,
         constraints=call.constraints_given,

@@ -48,7 +48,7 @@ class Nearest(BaseExplainer[NearestConfig]):
 
     def _fit(self, job: FitJob) -> None:
         y, info = job.y, job.info
-        said = self.classifier.outputs_unchecked(job.X, job.lengths)
+        said = self.classifier.outputs_unchecked(job.series)
         if info.outcome:
             self._series, self._y = job.series.with_values(job.X.copy()), y
             self._numbers = np.stack([job.numbers, said])
@@ -196,7 +196,7 @@ class Nearest(BaseExplainer[NearestConfig]):
 
 def _proba(request: Request, made: FloatArray, rows: IntArray) -> FloatArray:
     """Return what the explained model says of proposals for some of the queries."""
-    return request.classifier.outputs_unchecked(made, request.series[rows].lengths)
+    return request.classifier.outputs_unchecked(request.series[rows].with_values(made))
 
 
 def _distances(a: Series, b: Series) -> FloatArray:

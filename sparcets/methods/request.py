@@ -40,11 +40,6 @@ class _Batch:
         """Values of the series (batch, time, features)."""
         return self.series.values
 
-    @property
-    def lengths(self) -> IntArray | None:
-        """True lengths of padded series, or None."""
-        return self.series.lengths
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FitJob(_Batch):
@@ -294,8 +289,7 @@ class Queries:
         longer: bool,
     ) -> None:
         self.model, self.names = model, names
-        checked = model.check_input(X, lengths, side, owner=owner, like=info.of_series, longer=longer)
-        self.series = Series(*checked)
+        self.series = model.check_input(X, lengths, side, owner=owner, like=info.of_series, longer=longer)
         self.n, self.n_steps = len(self.series), self.series.n_steps
         self.padded = bool((self.series.steps < self.n_steps).any())
         self._check_names(self.n)

@@ -73,7 +73,7 @@ class Stream(Queries):
         first = 0
         for series in self._parts(size):
             stop = first + len(series)
-            self.model.check_gaps(series.values, series.lengths, first=first)
+            self.model.check_gaps(series, first=first)
             if self.model.side is not None and self.side is not None:
                 if len(self.side) < stop:
                     raise ShapeError(f"X gave more queries than side has rows ({len(self.side)}); pass one per query.")
@@ -183,7 +183,7 @@ def answer_to_folder(
             if known is not None:
                 X, parts = known.split(X)
                 side = known.typed(parts)
-            finished = writer.finished_shard(n_shards, Series(X, block.lengths), asked, side)
+            finished = writer.finished_shard(n_shards, Series(X, block.series.lengths), asked, side)
             if finished is None:
                 writer.begin()
                 writer.write(n_shards, queries.named(answer(block)))
@@ -201,7 +201,7 @@ def _check_same_model(model: Model, finished: Explanation) -> None:
     if (known is None) != (some.side is None):
         raise StorageError("the answers in out= were made with other side inputs. Choose another folder.")
     series = some.query if known is None else known.attach(some.query, known.table(some.side, len(some)), some.lengths)
-    now = model.outputs_unchecked(series, some.lengths)
+    now = model.outputs_unchecked(Series(series, some.lengths))
     before = some.numbers.before if some.numbers else some.proba_before
     unit = some.info.outcome.scale if some.info.outcome else np.ones(1)
     if now.shape != before.shape or (np.abs(now - before) / unit).max() > 1e-3:

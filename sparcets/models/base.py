@@ -105,8 +105,8 @@ class Model(ABC):
     @final
     def check_input(
         self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo, longer: bool = True
-    ) -> tuple[FloatArray, IntArray | None]:
-        """Return series that the model can be asked about, and their true lengths or None.
+    ) -> Series:
+        """Return series that the model can be asked about.
 
         Parameters
         ----------
@@ -118,20 +118,21 @@ class Model(ABC):
             Whether series may be longer than those of the fit, if the model takes such.
         """
         allowed = {"gaps": self.takes_gaps, "longer": longer and self.takes_longer}
-        X, lengths = check_padded(X, lengths, owner=owner, like=like, **allowed)
-        self.check_gaps(X, lengths)
+        series = Series(*check_padded(X, lengths, owner=owner, like=like, **allowed))
+        self.check_gaps(series)
         if self.side is not None:
-            X = self.side.attach(X, self.side.table(side, len(X), owner=owner), lengths)
-        elif side is not None:
+            table = self.side.table(side, len(series), owner=owner)
+            return series.with_values(self.side.attach(series.values, table, series.lengths))
+        if side is not None:
             check_no_side(side, owner)
-        return X, lengths
+        return series
 
     @final
-    def check_gaps(self, X: FloatArray, lengths: IntArray | None = None, *, first: int = 0) -> None:
+    def check_gaps(self, series: Series, *, first: int = 0) -> None:
         """Raise if the model has nothing to fill the gaps of checked series with; the first has the index ``first``."""
         if not self.takes_gaps:
             return
-        empty = Series(X, lengths).unmeasured
+        empty = series.unmeasured
         rows = np.flatnonzero(empty.all(1))
         if len(rows):
             raise NonFiniteError(f"X holds nothing but NaN before the end of series {first + int(rows[0])}. Drop it.")
@@ -147,18 +148,18 @@ class Model(ABC):
     def outputs(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
         """Return probabilities (batch, classes) or numbers (batch, outputs) for series as a user passes them."""
         model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
-        outputs = model.outputs_unchecked(*model.check_input(X, lengths, side, owner=self.name, like=self))
+        outputs = model.outputs_unchecked(model.check_input(X, lengths, side, owner=self.name, like=self))
         self._learn(outputs)
         return outputs
 
     @final
-    def outputs_unchecked(self, X: FloatArray, lengths: IntArray | None = None) -> FloatArray:
+    def outputs_unchecked(self, series: Series) -> FloatArray:
         """Return probabilities (batch, classes) or numbers (batch, outputs) for checked series; for internal calls.
 
         Only the check of the input is skipped: the output of the model is checked as always.
         """
         parts = []
-        for part in Series(X, lengths).batches(PREDICT_BATCH):
+        for part in series.batches(PREDICT_BATCH):
             found = self._check_output(self._outputs(part.values, part.lengths), len(part))
             self._learn(found)
             parts.append(found)
@@ -274,7 +275,7 @@ class Classifier(Model):
         """
         return np.asarray(self.predict_proba(X, lengths, side=side).argmax(1), dtype=np.int64)
 
-    def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
+    def own_predictions(self, series: Series) -> IntArray | None:
         """Return what the ``predict`` of a user's estimator says, (batch,); None if there is none."""
         return None
 

@@ -567,7 +567,7 @@ class WrappedClassifier(_Wrapped, Classifier):
         with torch.no_grad():
             return log_probabilities(torch.from_numpy(raw.astype(np.float64)), kind, self.name).exp().numpy()
 
-    def own_predictions(self, X: FloatArray, lengths: IntArray | None = None) -> IntArray | None:
+    def own_predictions(self, series: Series) -> IntArray | None:
         """Return what the estimator's ``predict`` says, (batch,); None if it has none beside ``predict_proba``."""
         predict = getattr(self.model, "predict", None)
         if not callable(predict) or not callable(getattr(self.model, "predict_proba", None)):
@@ -578,11 +578,11 @@ class WrappedClassifier(_Wrapped, Classifier):
 
         try:
             index = {label: k for k, label in enumerate(np.asarray(self.model.classes_).tolist())}
-            parts = [self._ask(part.values, part.lengths, call) for part in Series(X, lengths).batches(PREDICT_BATCH)]
+            parts = [self._ask(part.values, part.lengths, call) for part in series.batches(PREDICT_BATCH)]
             said = np.array([index[label] for part in parts for label in part.tolist()], dtype=np.int64)
         except (Exception, SystemExit):  # the probabilities count: a predict that fails is none
             return None
-        return said if len(said) == len(X) else None
+        return said if len(said) == len(series) else None
 
 
 class WrappedRegressor(_Wrapped, Regressor):

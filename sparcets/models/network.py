@@ -247,7 +247,7 @@ class TorchClassifier(_Network, Classifier):
         elif y is None:
             raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
         X, lengths = check_padded(X, lengths, gaps=self.takes_gaps)
-        self.check_gaps(X, lengths)
+        self.check_gaps(Series(X, lengths))
         labels, found = check_labels(y, n_samples=len(X), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
         lengths = None if (Series(X, lengths).steps == X.shape[1]).all() else lengths  # where nothing is padded

@@ -69,8 +69,8 @@ class AtLength(View):
         self._class_names, self.named = whole._class_names, whole.named
 
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        steps = np.full(len(X), self.length, dtype=np.int64)
-        return self.whole.outputs_unchecked(Series(X).blank(self.padded_to).values, steps)
+        padded = Series(X).blank(self.padded_to).values
+        return self.whole.outputs_unchecked(Series(padded, np.full(len(X), self.length, dtype=np.int64)))
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series (batch, length, features), with gradients to ``x``."""
@@ -150,7 +150,7 @@ class Within(View):
 
     @torch.no_grad()
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> Any:
-        numbers = torch.as_tensor(self.regressor.outputs_unchecked(X, lengths))
+        numbers = torch.as_tensor(self.regressor.outputs_unchecked(Series(X, lengths)))
         return self.goal.log_proba(numbers, self.spread).exp().numpy()
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:

@@ -26,7 +26,7 @@ from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean, require_extra, unknown_name
 from sparcets.core.seeding import RANDOM_STATE_LOCK, generator, spawn
-from sparcets.core.series import FloatArray, IntArray
+from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
@@ -138,7 +138,7 @@ class PeerModule(nn.Module):
         if self.classifier.differentiable:
             log_proba = self.classifier.log_proba(own_units.contiguous()).float()
         else:
-            proba = np.maximum(self.classifier.outputs_unchecked(own_units.detach().numpy()), MIN_PROBA)
+            proba = np.maximum(self.classifier.outputs_unchecked(Series(own_units.detach().numpy())), MIN_PROBA)
             log_proba = torch.tensor(np.log(proba), dtype=torch.float32)
         if self.output == "proba":
             return log_proba.exp()

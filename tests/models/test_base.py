@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from sparcets.core.errors import FeatureMismatchError, ModelOutputError, NonFiniteError, ShapeError
+from sparcets.core.series import Series
 from sparcets.models.base import PREDICT_BATCH, Classifier, frozen
 
 X = np.random.default_rng(0).normal(size=(5, 4, 2))
@@ -38,12 +39,12 @@ def test_series_come_in_batches_and_the_answers_in_order():
     np.testing.assert_array_equal(proba[:, 0], series[:, 0, 0])
     np.testing.assert_array_equal(model.predict(series), (series[:, 0, 0] < 0.5).astype(int))
     # What was checked before gives the same, in the same batches.
-    np.testing.assert_array_equal(model.outputs_unchecked(series, lengths), proba)
+    np.testing.assert_array_equal(model.outputs_unchecked(Series(series, lengths)), proba)
     assert max(len(x) for x, _ in model.given) == PREDICT_BATCH
     # Only the input goes unchecked.
-    assert Fixed(even).outputs_unchecked(np.full_like(X, np.nan)).tolist() == [[0.5, 0.5]] * 5
+    assert Fixed(even).outputs_unchecked(Series(np.full_like(X, np.nan))).tolist() == [[0.5, 0.5]] * 5
     with pytest.raises(ModelOutputError):
-        Fixed(np.full((5, 3), 0.4)).outputs_unchecked(X)
+        Fixed(np.full((5, 3), 0.4)).outputs_unchecked(Series(X))
 
 
 def test_the_first_prediction_tells_the_number_of_classes():

@@ -412,7 +412,7 @@ class Members:
             net = TorchClassifier(architecture, own).fit_unchecked(
                 part.values, y[some], part.lengths, info.class_names, named=True, progress=False, subjects=people
             )
-            said = net.outputs_unchecked(part.values, part.lengths).argmax(1)
+            said = net.outputs_unchecked(part).argmax(1)
             return [net] if np.mean(said == y[some]) > chance else []
 
         others = [name for name in names if name != NEURAL]
@@ -467,8 +467,7 @@ def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: 
     members = Members.train(job, rows, classifier, config, seed)
     explained, y = members.explained, job.y[rows]
     measured = choose_series(y, spawn(seed, "accuracy"), config.max_series)
-    some = job.series[rows[measured]]
-    said = explained.outputs_unchecked(some.values, some.lengths).argmax(1)
+    said = explained.outputs_unchecked(job.series[rows[measured]]).argmax(1)
     ensemble = Ensemble(
         explained=explained,
         networks=members.networks,

@@ -225,7 +225,7 @@ class Lifting:
         for start in range(0, len(averages), size):
             part = rows[start : start + size]
             made = self._lift(averages.values[start : start + size], part)
-            said.append(model.outputs_unchecked(made, self.whole[part].lengths))
+            said.append(model.outputs_unchecked(self.whole[part].with_values(made)))
         return np.concatenate(said)
 
     def _lift(self, averages: FloatArray, rows: IntArray) -> FloatArray:

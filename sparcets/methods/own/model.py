@@ -275,9 +275,7 @@ def fit_number_model(
     known = rows[np.linspace(0, len(rows) - 1, min(len(rows), LEVEL_SERIES)).astype(np.int64)]
     outcome, labels, series = job.info.numbers, job.numbers, job.series[known]
     device = resolve_device(config.device)
-    by_network = [
-        net.outputs_unchecked(series.values, series.lengths) for net in (members.explained, *members.networks)
-    ]
+    by_network = [net.outputs_unchecked(series) for net in (members.explained, *members.networks)]
     error = np.sqrt(((by_network[0] - labels[known]) ** 2).mean(0))
     x = standardised(series, job.info.scaler, gaps=regressor.takes_gaps)
 
@@ -315,7 +313,7 @@ def real_series(job: FitJob, regressor: Regressor, seed: int) -> dict[str, Any]:
     Prototypes are drawn at random; references come from the whole range of the first number, so that every target has
     some.
     """
-    both = np.stack([job.numbers, regressor.outputs_unchecked(job.X, job.lengths)])
+    both = np.stack([job.numbers, regressor.outputs_unchecked(job.series)])
     kept = max(PER_CLASS, MAX_ENTRIES // job.X[0].size)
     rows = np.sort(generator(seed, "prototypes of numbers").permutation(len(job))[:kept])
     order = np.argsort(job.numbers[:, 0], kind="stable")

@@ -45,7 +45,7 @@ class Prototypes:
     def choose(cls, job: FitJob, classifier: Classifier, seed: int) -> Prototypes:
         """Return some series of each class, at random."""
         rng = generator(seed, PROTOTYPE_SEED)
-        right = rng.permutation(np.flatnonzero(classifier.outputs_unchecked(job.X, job.lengths).argmax(1) == job.y))
+        right = rng.permutation(np.flatnonzero(classifier.outputs_unchecked(job.series).argmax(1) == job.y))
         K = job.info.n_classes
         kept = max(PER_CLASS, MAX_ENTRIES // (K * job.X[0].size))
         rows = np.sort(np.concatenate([right[job.y[right] == k][:kept] for k in range(K)]))

@@ -15,7 +15,6 @@ from sparcets.core.outcome import is_within
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray, IntArray, Series, differs
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
-from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel
 from sparcets.methods.own.search import answer
 from sparcets.methods.request import FitJob, Request
@@ -57,7 +56,7 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
         rows = rows[job.y[rows] != job.target]
         target = np.full(len(rows), job.target)
     # Queries that are predicted as their target already would count as answers that change nothing.
-    there = outputs_of(classifier, job.series[rows]).argmax(1) == target
+    there = classifier.outputs_unchecked(job.series[rows]).argmax(1) == target
     return rows[~there][:MAX_SEARCHED], target[~there][:MAX_SEARCHED]
 
 
@@ -79,7 +78,7 @@ def measure_search(model: FittedModel, request: Request) -> dict[str, list[float
     for _, part in request.by_length():
         own = model.at_length(part.series.n_steps)
         made = answer(part, own).counterfactual
-        valid += part.is_reached(part.classifier.outputs_unchecked(made, None)).tolist()
+        valid += part.is_reached(part.classifier.outputs_unchecked(Series(made))).tolist()
         believed += own.believe(Series(made), part.target).convincing.tolist()
         n_changed += int(differs(made, part.X).sum())
     changed = n_changed / max(1, int(request.n_free().sum()))
@@ -115,7 +114,7 @@ def measure_numbers(
     bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
     goal = Goal(bounds, ("a high number", "another number"))
     low = numbers[held_out, 0] <= np.median(numbers[:, 0])
-    low &= ~is_within(outputs_of(regressor, job.series[held_out]), bounds)
+    low &= ~is_within(regressor.outputs_unchecked(job.series[held_out]), bounds)
     rows = held_out[low][:MAX_SEARCHED]
     target = np.full(len(rows), WITHIN, dtype=np.int64)
     classifier = Within(regressor, goal, outcome.scale)
@@ -151,7 +150,7 @@ def measure_curve(request: Request, made: FloatArray, model: FittedModel) -> Map
         series, n = request.series.with_values(part), differs(part, request.X).sum((1, 2))
         support = model.believe(series, request.target).support
         least = support.amin(1) if support.shape[1] else support.new_full((len(part),), torch.nan)
-        proba = request.classifier.outputs_unchecked(part, series.lengths)
+        proba = request.classifier.outputs_unchecked(series)
         point = {"share": n / entries, "support": least.cpu().double().numpy(), "valid": request.is_reached(proba)}
         for name, column in point.items():
             columns[name].append(np.where(n > 0, column, np.nan))

@@ -19,7 +19,7 @@ from sparcets.core.enforcement import IMMUTABLE
 from sparcets.core.evidence import compare_shape
 from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import pause
-from sparcets.core.series import BoolArray, FloatArray, differs
+from sparcets.core.series import BoolArray, FloatArray, Series, differs
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
@@ -392,7 +392,7 @@ class QuerySearch:
         edits = self._all_edits(one)
         one.series = apply_edits(self.query, edits)
         made = one.series[None]
-        one.proba = self.request.classifier.outputs_unchecked(made, None)[0]
+        one.proba = self.request.classifier.outputs_unchecked(Series(made))[0]
         few = self._fits(one) and (self.request.edits is None or len(edits) <= self.request.edits)
         one.valid = few and self._reached(one.proba)
         belief = self._believe(made)
@@ -493,7 +493,7 @@ class QuerySearch:
     def _needed_by(self, edits: Sequence[Edit], k: int) -> tuple[str, ...]:
         """Return who needs one of the edits: who is not convinced without it."""
         made = self._limited(apply_edits(self.query, [edit for i, edit in enumerate(edits) if i != k])[None])
-        needs = [] if self._reached(self.request.classifier.outputs_unchecked(made, None)[0]) else ["model"]
+        needs = [] if self._reached(self.request.classifier.outputs_unchecked(Series(made))[0]) else ["model"]
         if not bool(self._believe(made).believed[0]):
             needs.append("families")
         return tuple(needs) or ("realism",)
@@ -507,7 +507,7 @@ class QuerySearch:
 
     def _nothing(self) -> Found:
         state = State(np.zeros((len(self.groups), 2), dtype=np.int64))
-        proba = self.request.classifier.outputs_unchecked(self.query[None], None)[0]
+        proba = self.request.classifier.outputs_unchecked(Series(self.query[None]))[0]
         return Found(state, Course("follow", 1.0, self.own), self.query.copy(), 0.0, -1.0, 0.0, True, proba=proba)
 
     def why_none(self, best: Found) -> str:

@@ -22,7 +22,6 @@ from sparcets.io.files import MALFORMED
 from sparcets.io.folders import SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.compatibility import outputs_of
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.generator import GatedGenerator
@@ -213,7 +212,7 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
         Fits it.
     """
     assert job.checkpoint is not None
-    proba = outputs_of(explainer.classifier, job.series[:REFERENCE])
+    proba = explainer.classifier.outputs_unchecked(job.series[:REFERENCE])
     finished = _read(job.checkpoint, identity, proba)
     if finished is None:
         fit()

@@ -165,6 +165,6 @@ def _predict(model: Model, series: Series, progress: bool | None) -> FloatArray:
     parts = []
     with progress_bar(f"predicting with {model.name}", len(series), show=progress) as bar:
         for part in series.batches(PREDICT_BATCH):
-            parts.append(model.outputs_unchecked(part.values, part.lengths))
+            parts.append(model.outputs_unchecked(part))
             bar.advance(len(parts[-1]))
     return np.concatenate(parts)

@@ -200,5 +200,5 @@ def test_the_view_takes_details_of_a_series_with_as_many_points(small: None) -> 
     some, padded = grid.Grid.of(N_STEPS), X * (np.arange(N_STEPS) < LENGTHS[:, None])[..., None]
     lifting = Lifting(some, Series(padded, LENGTHS))
     view = GridView(sp.wrap(Masked(), n_classes=3), lifting)
-    said = view.outputs_unchecked(lifting.averages.values, lifting.averages.lengths)
+    said = view.outputs_unchecked(lifting.averages)
     np.testing.assert_array_equal(said, view.model.predict_proba(padded, LENGTHS))
