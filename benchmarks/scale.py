@@ -54,7 +54,7 @@ class Bench:
 
     def prepare(self) -> None:
         """Fit the explainer and write the series, unless they are there."""
-        if not (self.model / "explainer" / "explainer.json").exists():
+        if not (self.model / "explainer" / "explainer.safetensors").exists():
             X, y = series(64, seed=0), np.arange(64) % 2
             X[y == 1, 20:30, :10] += 3
             data = sp.Dataset.from_arrays(X, y)

@@ -16,6 +16,8 @@ import pytest
 import sparcets
 from sparcets.core import errors
 from sparcets.core.explanation import STATUSES
+from sparcets.methods.folder import FILES as EXPLAINER
+from sparcets.models.network import FILES as CLASSIFIER
 from sparcets.testing import data, mocks
 from tests.axe import serious_findings
 
@@ -109,12 +111,9 @@ def test_the_formats_are_those_of_the_files(tmp_path: Path) -> None:
     ex.save(tmp_path / "explainer")
     ex.explain(X[:3], target=1, out=tmp_path / "answers")
     sparcets.TorchClassifier("fcn", sparcets.ClassifierConfig(epochs=1)).fit(X, y).save(tmp_path / "classifier")
-    headers = (
-        tmp_path / "explainer" / "explainer.json",
-        tmp_path / "answers" / "explanation.json",
-        tmp_path / "classifier" / "classifier.json",
-    )
-    entries = {name for file in headers for name in json.loads(file.read_text("utf-8"))}
+    of_shards = json.loads((tmp_path / "answers" / "explanation.json").read_text("utf-8"))
+    headers = (EXPLAINER.header(tmp_path / "explainer"), of_shards, CLASSIFIER.header(tmp_path / "classifier"))
+    entries = {name for header in headers for name in header}
     for name in (*arrays, *header, *entries):
         assert f"`{name}`" in page, f"docs/formats.md does not mention {name}"
     for status in STATUSES:
@@ -124,5 +123,5 @@ def test_the_formats_are_those_of_the_files(tmp_path: Path) -> None:
         page,
     )
     assert stated is not None
-    explainer, shards, classifier = (json.loads(file.read_text("utf-8"))["format"] for file in headers)
+    explainer, shards, classifier = (header["format"] for header in headers)
     assert [int(n) for n in stated.groups()] == [header["schema"], classifier, explainer, shards]

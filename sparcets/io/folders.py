@@ -1,9 +1,7 @@
 """Folders whose files belong together, written so that no reader ever sees parts of two saves.
 
-A saved model (:class:`SavedModel`) is a header in JSON and a file of arrays. The header holds the digest of the arrays,
-and the name of their file contains it: the arrays are written first, and the save takes effect when the header is
-renamed, which is a single step. A folder of several such parts (:func:`atomic_folder`) is written beside the old one,
-and the two are exchanged when it is complete. Files of other programs in such folders are left alone.
+A folder of several parts (:func:`atomic_folder`) is written beside the old one, and the two are exchanged when it is
+complete. Files of other programs in such folders are left alone.
 
 A folder may come from somebody else: whatever is read of it, and whatever its files name, is found by :func:`inside`,
 and so lies in the folder itself.
@@ -13,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import logging
 import os
 import re
@@ -21,158 +18,26 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
 
 from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
 from sparcets.io.files import (
     TEMPORARY,
     UNFINISHED,
-    atomic_path,
     check_folder,
     create_locked,
-    damaged,
-    digest_of_bytes,
-    is_file,
     is_plain_file,
-    read_json,
     reason,
     remove_leftovers,
-    write_json,
 )
 from sparcets.io.locks import locked_in_place
 
 log = logging.getLogger(__name__)
 NEW, OLD = "new", "old"  # in the temporary folder of atomic_folder
 MARKER = ".sparcets"  # an empty file in temporary folders, by which they are recognised
-NAMED = 16  # digits of the digest in the name of a file of arrays
-HEX = f"[0-9a-f]{{{NAMED}}}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class SavedModel:
-    """The two files of a saved model.
-
-    Attributes
-    ----------
-    header
-        Name of the file of the header.
-    arrays
-        Name of the file of the arrays, without digest, such as ``weights.safetensors``.
-    what
-        What it is, for messages (``"classifier"``).
-    """
-
-    header: str
-    arrays: str
-    what: str
-
-    def save(self, folder: Path, header: Mapping[str, Any], content: bytes, *, private: bool = False) -> None:
-        """Write both files; other files of the folder are left alone.
-
-        If it is to be private, only the owner can enter a new folder and read new files. A model that others could read
-        stays readable when it is saved again.
-        """
-        digest = digest_of_bytes(content)
-        private = private and not is_open(folder / self.header)
-        try:
-            folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
-        with locked_in_place(folder):
-            known = self._header(folder) is not None or self._arrays(folder)
-            if not known and (folder / self.header).exists():
-                raise StorageError(
-                    f"{folder / self.header} is in the way: it is not of a saved {self.what}. Choose another folder."
-                )
-            try:
-                with atomic_path(self._file(folder, digest), private=private) as temporary:
-                    temporary.write_bytes(content)
-                write_json(folder / self.header, {"arrays": digest, **header}, private=private)
-            finally:
-                self._remove_other_arrays(folder)
-
-    def others(self, folder: Path) -> list[Path]:
-        """Return what a folder holds beside the files of a saved model; all of it if there is no such model."""
-        if folder.is_symlink() or not folder.is_dir() or os.path.ismount(folder):
-            return [folder]
-        header, own = self._header(folder), set(self._arrays(folder))
-        if header is not None:
-            own.add(self._file(folder, header["arrays"]))
-        if own:  # also with a damaged header
-            own.add(folder / self.header)
-        names = "|".join(Path(name).stem for name in (self.header, self.arrays))
-        own |= {path for path in folder.iterdir() if re.fullmatch(rf"\.({names})(-{HEX})?{UNFINISHED}\.\w+", path.name)}
-        return [path for path in sorted(folder.iterdir()) if path not in own or not is_plain_file(path)]
-
-    def load(self, folder: Path, check: Callable[[Any], None]) -> tuple[Any, bytes]:
-        """Return header and content of the arrays file, as they were saved together.
-
-        Parameters
-        ----------
-        folder
-            Where the model was saved.
-        check
-            Called with the header before the arrays are read; raises if its format cannot be read.
-        """
-        try:
-            return self._load(folder, check)
-        except FileFormatError:
-            with locked_in_place(folder, shared=True):  # perhaps it was being saved; now no writer is at work
-                return self._load(folder, check)
-
-    def _load(self, folder: Path, check: Callable[[Any], None]) -> tuple[Any, bytes]:
-        header = read_json(inside(folder, self.header), f"a saved {self.what}")
-        check(header)
-        if "arrays" not in header:
-            raise FileFormatError(f"{folder / self.header} names no arrays, so it is not a saved {self.what}.")
-        digest = header["arrays"]
-        file = inside(folder, self._file(folder, digest).name)
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise FileFormatError(
-                f"{folder} is a damaged {self.what}: {folder / self.header} belongs to {file}, which cannot be read: "
-                f"{reason(error)}. Restore it from a copy, or fit and save again."
-            ) from error
-        if digest_of_bytes(content) != digest:
-            raise damaged(file, f"its sha256 is not the one in {folder / self.header}")
-        return header, content
-
-    def _file(self, folder: Path, digest: str) -> Path:
-        file = folder / self.arrays
-        return file.with_stem(f"{file.stem}-{str(digest)[:NAMED]}")
-
-    def _header(self, folder: Path) -> dict[str, Any] | None:
-        """Return the header, perhaps a damaged one, if it is of a saved model."""
-        if not is_file(folder / self.header):  # a named pipe would wait for a writer
-            return None
-        try:
-            header = json.loads((folder / self.header).read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return None
-        return header if isinstance(header, dict) and "arrays" in header else None
-
-    def _arrays(self, folder: Path) -> list[Path]:
-        """Return the files of arrays, each of which is recognised by the digest of its content in its name."""
-        file = Path(self.arrays)
-        found = [f for f in folder.iterdir() if re.fullmatch(f"{file.stem}-{HEX}{file.suffix}", f.name)]
-        return [f for f in found if is_plain_file(f) and digest_of_bytes(f.read_bytes())[:NAMED] in f.stem]
-
-    def _remove_other_arrays(self, folder: Path) -> None:
-        """Remove the arrays of the saves before, and what killed writers left."""
-        with suppress(OSError):
-            header = self._header(folder)  # none if the first save failed
-            own = None if header is None else self._file(folder, header["arrays"])
-            for file in self._arrays(folder):
-                if file != own:
-                    file.unlink()
-            stem, suffix = Path(self.arrays).stem, Path(self.arrays).suffix
-            remove_leftovers(folder, rf"\.{stem}-{HEX}{UNFINISHED}{suffix}")
 
 
 def inside(folder: Path, name: object, *, named_by: Path | None = None) -> Path:

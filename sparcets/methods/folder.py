@@ -1,4 +1,4 @@
-"""Fitted explainers on disk, alone or with their classifier: arrays as safetensors, the rest as JSON; no pickle."""
+"""Fitted explainers on disk, alone or with their classifier: safetensors and JSON; no pickle."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-import safetensors
-import safetensors.numpy
 import torch
 
 from sparcets.core.constraints import Constraints
@@ -18,26 +15,25 @@ from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.target import only_target
 from sparcets.data.load import digest_of_data
-from sparcets.io.files import MALFORMED, as_path, digest_of_json, is_plain_file, naming, read_json, write_json
-from sparcets.io.folders import SavedModel, atomic_folder, inside, is_open
+from sparcets.io.files import as_path, digest_of_json, is_plain_file, naming, read_json, write_json
+from sparcets.io.folders import atomic_folder, inside, is_open
 from sparcets.io.locks import locked_in_place
+from sparcets.io.tensors import DAMAGE, SavedModel
 from sparcets.methods import EXPLAINERS
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.network import FILES as CLASSIFIER_FILES
+from sparcets.models.own_model import HEADER as OWN_MODEL
 from sparcets.models.own_model import is_own_model, load_any_model, others_than_model
 from sparcets.training.loop import history_from_plain, history_to_plain
 
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
-FORMAT = 7  # raised whenever the layout of the folder changes
-FILES = SavedModel(header="explainer.json", arrays="arrays.safetensors", what="explainer")
-DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
+FORMAT = 8  # raised whenever the layout of the folder changes
+FILES = SavedModel(file="explainer.safetensors", what="explainer")
 T = TypeVar("T")
 RUN = "run.json"  # data set, method and settings
 CLASSIFIER, EXPLAINER = "classifier", "explainer"  # subfolders
-EXPLAINER_HEADER = f"{EXPLAINER}/explainer.json"
-CLASSIFIER_HEADERS = (f"{CLASSIFIER}/model.json", f"{CLASSIFIER}/classifier.json")  # the user's own model, or ours
 
 
 def save_explainer(explainer: BaseExplainer[Any], folder: Path, *, shared: bool = False) -> None:
@@ -57,9 +53,7 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path, *, shared: bool 
         "classifier": explainer.classifier.digest(),
         "history": history_to_plain(explainer.history_),
     }
-    # safetensors writes the memory of an array as it lies, and reads it in C order.
-    arrays = {name: np.asarray(array, order="C") for name, array in explainer._state().items()}
-    FILES.save(folder, header, safetensors.numpy.save(arrays), private=not shared)
+    FILES.save(folder, header, explainer._state(), private=not shared)
 
 
 def load(folder: str | os.PathLike[str], classifier: Classifier | Regressor) -> BaseExplainer[Any]:
@@ -96,7 +90,7 @@ def load_as(
     """Do the work of :func:`load`; ``kind`` is the method's class where it is not in the registry (yet)."""
     path = as_path(folder)
     try:
-        header, content = FILES.load(path, lambda header: _check_format(header, path))
+        header, state = FILES.load(path, lambda header: _check_format(header, path))
         method = str(header["method"])
     except SparcetsError:
         raise
@@ -107,7 +101,6 @@ def load_as(
     try:
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])
-        state = safetensors.numpy.load(content)
         constraints = Constraints.from_dict(header["constraints"])
         explainer.history_ = history_from_plain(header["history"])
     except DAMAGE as error:
@@ -140,7 +133,7 @@ def _check_digest(expected: str | None, classifier: Classifier | Regressor, path
     found = classifier.digest()
     if expected is not None and found is not None and expected != found:
         raise FileFormatError(
-            f"{path / FILES.header} was fitted to another classifier than the one given: the sha256 of its weights and "
+            f"{path / FILES.file} was fitted to another classifier than the one given: the sha256 of its weights and "
             "settings differs. Load it with the classifier it was fitted to, or fit it again."
         )
 
@@ -253,11 +246,13 @@ def _check_parts(folder: Path, expected: Any) -> None:
 
 def digests_of(folder: Path) -> dict[str, str]:
     """Return the digests of the headers; each header in turn holds that of its arrays."""
-    classifier = next((name for name in CLASSIFIER_HEADERS if (folder / name).is_file()), CLASSIFIER_HEADERS[-1])
-    return {
-        name: digest_of_json(read_json(inside(folder, name), "a folder written by `sparcets fit`"))
-        for name in (classifier, EXPLAINER_HEADER)
-    }
+    model, name = inside(folder, CLASSIFIER), f"{CLASSIFIER}/{OWN_MODEL}"
+    if is_own_model(model):
+        header = read_json(inside(folder, name), "a folder written by `sparcets fit`")
+    else:
+        name, header = f"{CLASSIFIER}/{CLASSIFIER_FILES.file}", CLASSIFIER_FILES.header(model)
+    explainer = FILES.header(inside(folder, EXPLAINER))
+    return {name: digest_of_json(header), f"{EXPLAINER}/{FILES.file}": digest_of_json(explainer)}
 
 
 def new_folder(folder: Path, *, force: bool, shared: bool = False) -> AbstractContextManager[Path]:

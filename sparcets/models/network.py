@@ -9,10 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import safetensors
-import safetensors.torch
 import torch
-from safetensors.torch import load as read_tensors
 from torch import Tensor, nn
 
 from sparcets.core.config import check_config
@@ -25,8 +22,8 @@ from sparcets.core.settings import ClassifierConfig
 from sparcets.core.validation import check_labels
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
-from sparcets.io.files import MALFORMED, as_path, digest_of_arrays, digest_of_json
-from sparcets.io.folders import SavedModel
+from sparcets.io.files import as_path, digest_of_arrays, digest_of_json
+from sparcets.io.tensors import DAMAGE, SavedModel
 from sparcets.models.base import Classifier, Model, Regressor, frozen, with_prediction
 from sparcets.training import ARCHITECTURES
 from sparcets.training.cuda import CapturedStep
@@ -47,9 +44,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-FORMAT = 2
-FILES = SavedModel(header="classifier.json", arrays="weights.safetensors", what="classifier")
-DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
+FORMAT = 3
+FILES = SavedModel(file="classifier.safetensors", what="classifier")
 
 
 class _Network(Model):
@@ -362,8 +358,8 @@ class TorchClassifier(_Network, Classifier):
         self.validation_rows_ = np.array(rows, dtype=np.int64)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write weights (safetensors) and description (JSON) into a folder."""
-        FILES.save(as_path(folder), self.header(), safetensors.torch.save(self.weights()))
+        """Write weights (safetensors) and description (JSON) as one file into a folder."""
+        FILES.save(as_path(folder), self.header(), {name: weight.numpy() for name, weight in self.weights().items()})
 
 
 def _freeze(network: nn.Module) -> None:
@@ -418,8 +414,9 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
             raise FileFormatError(f"{path} has format {header['format']}, this version reads format {FORMAT}.")
 
     try:
-        header, content = FILES.load(path, check_format)
-        return TorchClassifier.rebuild(header, read_tensors(content), device=device)
+        header, arrays = FILES.load(path, check_format)
+        weights = {name: torch.tensor(array) for name, array in arrays.items()}
+        return TorchClassifier.rebuild(header, weights, device=device)
     except FileFormatError:
         raise
     except DAMAGE as error:

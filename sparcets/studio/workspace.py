@@ -3,8 +3,8 @@
 ::
 
     datasets/<id>/about.json, and the uploaded file
-    classifiers/<id>/about.json, classifier.json, weights-<digest>.safetensors
-    explainers/<id>/about.json, explainer.json, arrays-<digest>.safetensors
+    classifiers/<id>/about.json, classifier.safetensors
+    explainers/<id>/about.json, explainer.safetensors
     .sparcets-studio.json, token, trainings.json, open.html
 
 The first of these files marks the folder as a workspace. A folder with other things in it does not become one, and what

@@ -6,23 +6,20 @@ are all that is needed to continue exactly where a training was interrupted.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from sparcets.core.errors import FileFormatError
-from sparcets.io.files import MALFORMED, add_digest, atomic_path, check_digest, digest_of_arrays
 from sparcets.io.folders import inside
+from sparcets.io.tensors import DAMAGE, SavedModel
 from sparcets.training.loop import Callback, History
 
 FILE = "checkpoint.safetensors"
-DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, OSError, safetensors.SafetensorError)
+FILES = SavedModel(file=FILE, what="checkpoint")
 
 
 class Checkpoint(Callback):
@@ -53,24 +50,21 @@ class Checkpoint(Callback):
         reference_proba: Tensor,
     ) -> None:
         inside(folder, FILE)
-        self.file = folder / FILE
+        self.folder, self.file = folder, folder / FILE
         self.networks, self.optimisers = networks, optimisers
         self.history, self.identity, self.reference_proba = history, identity, reference_proba
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Write the state."""
         header = {"identity": self.identity, "epoch": epoch, "history": self.history.values}
-        tensors = self._tensors()
-        header = add_digest({"tensors": _digest(tensors), **header})
-        with atomic_path(self.file) as temporary:
-            temporary.write_bytes(safetensors.torch.save(tensors, {"header": json.dumps(header)}))
+        FILES.save(self.folder, header, {name: tensor.numpy() for name, tensor in self._tensors().items()})
 
     def resume(self) -> int:
         """Restore the state of the file, if there is one; return the epoch to go on with."""
         if not self.file.exists():
             return 0
         try:
-            header, tensors = _read(self.file)
+            header, tensors = _read(self.folder)
             identity, epoch, history = header["identity"], int(header["epoch"]), dict(header["history"])
             reference_proba = tensors.pop("reference_proba")
             if identity == self.identity:
@@ -105,9 +99,9 @@ class Checkpoint(Callback):
 
 def has_identity(folder: Path, identity: str) -> bool:
     """Return whether the folder holds a checkpoint of the training of that name."""
-    file = inside(folder, FILE)
+    inside(folder, FILE)
     try:
-        return bool(_read(file)[0]["identity"] == identity)
+        return bool(FILES.load(folder)[0]["identity"] == identity)
     except DAMAGE:
         return False  # none, or a damaged one, about which its own training will raise
 
@@ -118,18 +112,9 @@ def delete_checkpoint(folder: Path, identity: str) -> None:
         (folder / FILE).resolve().unlink()  # a link by which somebody named it stays
 
 
-def _read(file: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    with safetensors.safe_open(file, framework="pt") as stored:
-        (text,) = stored.metadata().values()  # a single entry: a damaged name changes nothing
-        tensors = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    header = check_digest(json.loads(text))
-    if header["tensors"] != _digest(tensors):
-        raise ValueError("its tensors do not match their sha256")
-    return header, tensors
-
-
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    return digest_of_arrays({name: tensor.numpy() for name, tensor in tensors.items()})
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    header, arrays = FILES.load(folder)
+    return header, {name: torch.tensor(array) for name, array in arrays.items()}
 
 
 def agree(a: Tensor, b: Tensor) -> bool:

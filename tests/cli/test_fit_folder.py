@@ -67,7 +67,7 @@ def test_parts_of_two_fits_are_refused(
     assert main(["explain", str(model), "--rows", "0:2"]) == 2
     err = capsys.readouterr().err
     assert "are of different fits" in err and str(model / "run.json") in err and len(err.strip().splitlines()) == 1
-    assert ("explainer.json" in err) == (part != "classifier") and ("classifier.json" in err) == (part != "explainer")
+    assert ("explainer.saf" in err) == (part != "classifier") and ("classifier.saf" in err) == (part != "explainer")
 
 
 def test_a_reader_beside_a_writer_gets_one_fit(
@@ -121,7 +121,7 @@ def test_force_replaces_fits_alone(
 
 @pytest.mark.parametrize(
     "name",
-    ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights-0123456789abcdef.safetensors"],
+    ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights.safetensors"],
 )
 def test_force_keeps_a_fit_that_holds_files_of_others(
     name: str, own_data: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]

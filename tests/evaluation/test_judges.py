@@ -90,10 +90,11 @@ def test_a_later_process_finds_it_on_disk(tmp_path, no_training, monkeypatch):
     np.testing.assert_array_equal(second.predict_proba(DATA.X_test), first.predict_proba(DATA.X_test))
 
 
-@pytest.mark.parametrize("file", ["classifier.json", "weights-*.safetensors"])
-def test_a_damaged_entry_is_trained_again_and_repaired(tmp_path, monkeypatch, caplog, no_training, file):
+@pytest.mark.parametrize("place", [50, -1], ids=["header", "weights"])
+def test_a_damaged_entry_is_trained_again_and_repaired(tmp_path, monkeypatch, caplog, no_training, place):
     first = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
-    next(tmp_path.glob(f"*/{file}")).write_bytes(b"{")
+    (file,) = tmp_path.glob("*/classifier.safetensors")
+    file.write_bytes(file.read_bytes()[:place])
     empty_memory(monkeypatch)
     with caplog.at_level(logging.WARNING):
         second = find_judges(DATA, families=NEURAL, cache=tmp_path)["neural"]
@@ -131,7 +132,7 @@ def test_other_data_have_other_judges(tmp_path, other):
 def test_the_default_cache_is_the_users(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     find_judges(DATA, families=NEURAL)
-    assert len(list((tmp_path / "sparcets" / "judges").glob("*/weights-*.safetensors"))) == 1
+    assert len(list((tmp_path / "sparcets" / "judges").glob("*/classifier.safetensors"))) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert module.judges_folder() == tmp_path / "home" / ".cache" / "sparcets" / "judges"

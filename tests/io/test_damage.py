@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from sparcets.core.errors import FileFormatError
 from sparcets.evaluation.scores import Scores
 from sparcets.io.files import add_digest, check_digest, digest_of_array, digest_of_arrays, digest_of_json
 from sparcets.testing.data import make_series
+from tests.saved import rewrite
 
 X, Y = make_series(30, n_steps=8)
 
@@ -69,11 +69,13 @@ def test_what_was_saved_with_another_classifier_is_refused(tmp_path: Path) -> No
     one.save(tmp_path / "one")
     other.save(tmp_path / "two")
     sp.load(tmp_path / "ex", classifier=sp.load_classifier(tmp_path / "one"))
-    with pytest.raises(FileFormatError, match=r"explainer.json was fitted to another classifier than the one given"):
+    with pytest.raises(
+        FileFormatError, match=r"explainer.safetensors was fitted to another classifier than the one given"
+    ):
         sp.load(tmp_path / "ex", classifier=other)
-    (mine,), (arrays,) = ((tmp_path / name).glob("weights*.safetensors") for name in ("one", "two"))
-    shutil.copy(arrays, mine)
-    with pytest.raises(FileFormatError, match=r"weights.*safetensors was changed.* not the one in .*classifier.json"):
+    weights = {name: weight.numpy() for name, weight in other.weights().items()}
+    rewrite(tmp_path / "one" / "classifier.safetensors", lambda header: None, **weights)
+    with pytest.raises(FileFormatError, match=r"classifier.safetensors was changed.* arrays do not match their sha256"):
         sp.load_classifier(tmp_path / "one", device="cpu")
 
 

@@ -1,6 +1,5 @@
 """Saved explainers: the same answers, clear words for damaged folders and wrong classifiers, nothing lost."""
 
-import json
 import math
 import shutil
 
@@ -16,12 +15,14 @@ from sparcets.core.errors import (
     LabelError,
     UnknownNameError,
 )
+from sparcets.io.files import digest_of_arrays
 from sparcets.methods.folder import FILES
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
+from tests.saved import rewrite
 from tests.scripted import Scripted
 
-HEADER = FILES.header
+FILE = FILES.file
 X, Y = make_series(30, n_steps=8)
 QUERIES = X[Y != 1]
 CLASSES = ["calm", "brisk", "wild"]
@@ -46,18 +47,6 @@ def saved(folder, **fit):
 def torch_classifier(series=X, labels=Y):
     tiny = sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1})
     return sp.TorchClassifier("fcn", tiny).fit(series, labels)
-
-
-def arrays(folder):
-    (file,) = folder.glob("arrays-*.safetensors")
-    return file
-
-
-def rewrite(folder, change):
-    header = json.loads((folder / HEADER).read_text())
-    del header["sha256"]  # as of a file written by hand
-    change(header)
-    (folder / HEADER).write_text(json.dumps(header))
 
 
 def same(a, b):
@@ -95,34 +84,31 @@ def test_lengths_and_histories_with_holes_are_kept(tmp_path):
 
 
 def other_arrays(folder):
-    sp.Nearest(clf()).fit(X[:, :5], Y).save(folder / "other")
-    content = arrays(folder / "other").read_bytes()
-    arrays(folder).unlink()
-    header = json.loads((folder / "other" / HEADER).read_text())
-    shutil.copy(arrays(folder / "other"), folder)
-    rewrite(folder, lambda h: h.update(arrays=header["arrays"]))
-    assert arrays(folder).read_bytes() == content
+    ex = sp.Nearest(clf()).fit(X[:, :5], Y)
+    state = ex._state()
+    rewrite(folder / FILE, lambda h: h.update(arrays=digest_of_arrays(state)), **state)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: shutil.rmtree(f), r"holds no explainer.json, so it is not a saved explainer"),
-        (lambda f: (f / HEADER).write_text("7"), r"damaged explainer: TypeError"),
+        (lambda f: shutil.rmtree(f), r"holds no explainer.safetensors, so it is not a saved explainer"),
+        (lambda f: (f / FILE).write_text("7"), r"explainer.safetensors is not a saved explainer, or it is damaged"),
         (
-            lambda f: arrays(f).unlink(),
-            r"damaged explainer: .*json belongs to .*arrays-.*, which cannot be read: No such file",
+            lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:-1]),
+            r"was changed or damaged after it was written",
         ),
+        (lambda f: rewrite(f / FILE, lambda h: h.update(arrays="0")), r"its arrays do not match their sha256"),
         (
             other_arrays,
             r"damaged explainer: ValueError: arrays of shapes .*\(30, 5, 4\).* do not fit 30 series, 8 steps",
         ),
-        (lambda f: rewrite(f, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
+        (lambda f: rewrite(f / FILE, lambda h: h["info"].pop("span")), r"damaged explainer: KeyError: 'span'"),
         (
-            lambda f: rewrite(f, lambda h: h["config"].update(candidates=0)),
+            lambda f: rewrite(f / FILE, lambda h: h["config"].update(candidates=0)),
             r"damaged explainer: .*'candidates' must be",
         ),
-        (lambda f: rewrite(f, lambda h: h.update(history=3)), r"damaged explainer: AttributeError"),
+        (lambda f: rewrite(f / FILE, lambda h: h.update(history=3)), r"damaged explainer: AttributeError"),
     ],
 )
 def test_a_damaged_folder_says_so(damage, message, tmp_path):

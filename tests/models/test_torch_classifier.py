@@ -1,8 +1,6 @@
 """TorchClassifier: what fit takes, what it promises, what it refuses, and how it is saved."""
 
-import json
 import math
-import shutil
 
 import numpy as np
 import pytest
@@ -28,6 +26,7 @@ from sparcets.models.base import frozen
 from sparcets.models.network import FILES
 from sparcets.testing.data import make_series
 from sparcets.training import ARCHITECTURES
+from tests.saved import rewrite
 
 X, Y = make_series(60, n_steps=12)
 NEW, TRUTH = make_series(30, n_steps=12, seed=1)
@@ -284,12 +283,7 @@ def test_nobody_is_in_the_validation_part_and_in_the_other(tmp_path, caplog):
     assert "too few to split the validation part off by subject: it is split at random" in caplog.text
 
 
-HEADER = FILES.header
-
-
-def weights(folder):
-    (file,) = folder.glob("weights-*.safetensors")
-    return file
+FILE = FILES.file
 
 
 @pytest.mark.parametrize("architecture", list(ARCHITECTURES))
@@ -305,8 +299,7 @@ def test_a_loaded_classifier_predicts_the_same_bit_for_bit(architecture, tmp_pat
     assert (again.class_names, again.named, again.n_steps, again.n_features) == (("brisk", "calm", "wild"), True, 12, 4)
     assert again.history_ == clf.history_ and again.config == clf.config and repr(again) == repr(clf)
     again.save(tmp_path / "c")
-    for file in (HEADER, weights(tmp_path / "c").name):
-        assert (tmp_path / "c" / file).read_bytes() == (tmp_path / "a" / "b" / file).read_bytes()
+    assert (tmp_path / "c" / FILE).read_bytes() == (tmp_path / "a" / "b" / FILE).read_bytes()
     clf.history_["loss"] = [1.0, math.nan]
     clf.save(tmp_path)
     assert math.isnan(sp.load_classifier(tmp_path).history_["loss"][1])
@@ -314,30 +307,24 @@ def test_a_loaded_classifier_predicts_the_same_bit_for_bit(architecture, tmp_pat
         sp.load_classifier(tmp_path, device="gpu")
 
 
-def rewrite(change):
-    def damage(folder):
-        header = json.loads((folder / HEADER).read_text())
-        del header["sha256"]  # as of a file written by hand
-        change(header)
-        (folder / HEADER).write_text(json.dumps(header))
-
-    return damage
+def other(change):
+    return lambda folder: rewrite(folder / FILE, change)
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda f: (f / HEADER).unlink(), r"holds no classifier.json, so it is not a saved classifier"),
-        (lambda f: (f / HEADER).write_text("{"), r"classifier.json is not a saved classifier"),
-        (rewrite(lambda h: h.update(format=1)), r"has format 1, this version reads format 2"),
-        (rewrite(lambda h: h.pop("scaler")), r"damaged classifier: KeyError: 'scaler'"),
-        (rewrite(lambda h: h.update(validation_rows=[-1])), r"validation_rows are not indices of series"),
-        (rewrite(lambda h: h.update(class_names=[])), r"no classifier has the classes"),
-        (rewrite(lambda h: h.update(architecture="mlp")), r"damaged classifier: .* no architecture 'mlp'"),
-        (rewrite(lambda h: h["config"].update(hiden=3)), r"damaged classifier: .* unknown key 'hiden'"),
-        (rewrite(lambda h: h["class_names"].append("x")), r"damaged classifier: .*size mismatch"),
-        (lambda f: weights(f).write_bytes(b""), r"was changed or damaged .* Restore it from a copy"),
-        (lambda f: fit("tcn").save(f / "tcn") or shutil.copy(weights(f / "tcn"), weights(f)), r"its sha256 is not"),
+        (lambda f: (f / FILE).unlink(), r"holds no classifier.safetensors, so it is not a saved classifier"),
+        (lambda f: (f / FILE).write_text("{"), r"classifier.safetensors is not a saved classifier"),
+        (other(lambda h: h.update(format=1)), r"has format 1, this version reads format 3"),
+        (other(lambda h: h.pop("scaler")), r"damaged classifier: KeyError: 'scaler'"),
+        (other(lambda h: h.update(validation_rows=[-1])), r"validation_rows are not indices of series"),
+        (other(lambda h: h.update(class_names=[])), r"no classifier has the classes"),
+        (other(lambda h: h.update(architecture="mlp")), r"damaged classifier: .* no architecture 'mlp'"),
+        (other(lambda h: h["config"].update(hiden=3)), r"damaged classifier: .* unknown key 'hiden'"),
+        (other(lambda h: h["class_names"].append("x")), r"damaged classifier: .*size mismatch"),
+        (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:-9]), r"damaged .* Restore it from a copy"),
+        (other(lambda h: h.update(arrays="0")), r"its arrays do not match their sha256"),
     ],
 )
 def test_a_damaged_folder_says_so(damage, message, tmp_path):

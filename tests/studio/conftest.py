@@ -23,6 +23,7 @@ from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.uploads import read_dataset
 from sparcets.studio.workspace import Workspace, write_record
 from sparcets.testing.data import make_series
+from tests.saved import rewrite
 
 API = "/api/v1"
 HOST = "http://127.0.0.1"
@@ -104,11 +105,9 @@ def client(start: Callable[..., TestClient]) -> TestClient:
 def make_outdated(sample: Sample, name: str) -> None:
     """Turn a saved explainer into a ``sparce`` explainer of the previous file format."""
     folder = sample.folder / "explainers" / name
-    header, record = (json.loads((folder / file).read_text()) for file in ("explainer.json", "about.json"))
-    for part in (header, record):
-        del part["sha256"]
-    header |= {"format": 4, "method": "sparce"}
-    (folder / "explainer.json").write_text(json.dumps(header))
+    rewrite(folder / "explainer.safetensors", lambda header: header.update(format=4, method="sparce"))
+    record = json.loads((folder / "about.json").read_text())
+    del record["sha256"]
     (folder / "about.json").write_text(json.dumps(record | {"method": "sparce"}))
 
 

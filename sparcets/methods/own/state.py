@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 import torch
 
 from sparcets.core.errors import CapabilityError, FileFormatError
@@ -18,8 +16,7 @@ from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray
 from sparcets.core.settings import ExplainerConfig
-from sparcets.io.files import MALFORMED
-from sparcets.io.folders import SavedModel
+from sparcets.io.tensors import DAMAGE, Arrays, SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
@@ -36,7 +33,6 @@ from sparcets.training.checkpoint import agree
 from sparcets.training.device import resolve_device, with_double_precision
 from sparcets.training.loop import history_from_plain, history_to_plain
 
-Arrays = dict[str, np.ndarray[Any, Any]]
 T = TypeVar("T")
 HEADER = "header"
 
@@ -192,9 +188,8 @@ def _members(
     return Members(own, networks[:n_networks], families[:n_families], networks[n_networks:], families[n_families:])
 
 
-FILES = SavedModel(header="finished.json", arrays="finished.safetensors", what="finished fit")
+FILES = SavedModel(file="finished.safetensors", what="finished fit")
 PROBA = "reference_proba"
-DAMAGE: tuple[type[Exception], ...] = (*MALFORMED, safetensors.SafetensorError)
 
 
 def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: str, fit: Callable[[], None]) -> None:
@@ -216,9 +211,8 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
     finished = _read(job.checkpoint, identity, proba)
     if finished is None:
         fit()
-        arrays = {name: np.asarray(array, order="C") for name, array in explainer._state().items()}
         header = {"identity": identity, "history": history_to_plain(explainer.history_)}
-        FILES.save(job.checkpoint, header, safetensors.numpy.save({**arrays, PROBA: proba}), private=True)
+        FILES.save(job.checkpoint, header, {**explainer._state(), PROBA: proba}, private=True)
     else:
         state, explainer.history_ = finished
         explainer._restore(state, job.info)
@@ -226,15 +220,14 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
 
 def _read(folder: Path, identity: str, proba: FloatArray) -> tuple[dict[str, Any], dict[str, list[float]]] | None:
     """Return state and history of the finished fit of this identity and classifier, or None."""
-    if not (folder / FILES.header).exists():
+    if not (folder / FILES.file).exists():
         return None
     try:
-        header, content = FILES.load(folder, lambda header: None)
-        state = safetensors.numpy.load(content)
+        header, state = FILES.load(folder)
         stored, history = state.pop(PROBA), history_from_plain(header["history"])
         fits = header["identity"] == identity and agree(torch.as_tensor(stored), torch.as_tensor(proba))
     except FileFormatError:
         raise
     except DAMAGE as error:
-        raise FileFormatError(f"{folder / FILES.header} is damaged: {error!r}. Remove it.") from error
+        raise FileFormatError(f"{folder / FILES.file} is damaged: {error!r}. Remove it.") from error
     return (state, history) if fits else None

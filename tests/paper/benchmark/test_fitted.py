@@ -84,8 +84,8 @@ def truncate(file: Path) -> None:
 
 
 DAMAGES: dict[str, Callable[[Path], None]] = {
-    "weights truncated": lambda kept: truncate(next(kept.glob("arrays-*"))),
-    "empty settings": lambda kept: (kept / FILES.header).write_text("{}") and None,
+    "weights truncated": lambda kept: truncate(kept / FILES.file),
+    "empty": lambda kept: (kept / FILES.file).write_text("") and None,
     "killed before the time was written": lambda kept: (kept / SECONDS).unlink(),
 }
 
