@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,13 @@ class SavedModel:
         Name of the file, such as ``classifier.safetensors``.
     what
         What it is, for messages (``"classifier"``).
+    format
+        Raised whenever what is in it changes; files of another format are not read.
     """
 
     file: str
     what: str
+    format: int
 
     def save(
         self, folder: Path, header: Mapping[str, Any], arrays: Mapping[str, Any], *, private: bool = False
@@ -72,26 +75,24 @@ class SavedModel:
             raise StorageError(f"{file} is in the way: it is not of a saved {self.what}. Choose another folder.")
         # safetensors writes the memory of an array as it lies, and reads it in C order.
         in_order = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-        plain = add_digest({"arrays": digest_of_arrays(in_order), **header})
+        plain = add_digest({"format": self.format, "arrays": digest_of_arrays(in_order), **header})
         with atomic_path(file, private=private) as temporary:
             temporary.write_bytes(safetensors.numpy.save(in_order, {"sparcets": json.dumps(plain)}))
 
-    def load(self, folder: Path, check: Callable[[Any], object] = lambda header: None) -> tuple[Any, Arrays]:
-        """Return header and arrays, as they were saved together.
-
-        Parameters
-        ----------
-        folder
-            Where the model was saved.
-        check
-            Called with the header before the arrays are looked at; raises if its format cannot be read.
-        """
+    def load(self, folder: Path) -> tuple[Any, Arrays]:
+        """Return header and arrays, as they were saved together."""
         file, content = self._read(folder)
         header = self._header(file, content)
-        check(header)
         try:
+            found = header["format"]
+            if found != self.format:
+                raise FileFormatError(
+                    f"{folder} has format {found}, this version reads format {self.format}. Fit and save it again."
+                )
             arrays = safetensors.numpy.load(content)
             same = header["arrays"] == digest_of_arrays(arrays)
+        except FileFormatError:
+            raise
         except DAMAGE as error:
             raise damaged(file, f"{type(error).__name__}: {error}") from error
         if not same:

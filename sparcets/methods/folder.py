@@ -29,8 +29,7 @@ from sparcets.training.loop import history_from_plain, history_to_plain
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
-FORMAT = 8  # raised whenever the layout of the folder changes
-FILES = SavedModel(file="explainer.safetensors", what="explainer")
+FILES = SavedModel(file="explainer.safetensors", what="explainer", format=8)
 T = TypeVar("T")
 RUN = "run.json"  # data set, method and settings
 CLASSIFIER, EXPLAINER = "classifier", "explainer"  # subfolders
@@ -45,7 +44,6 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path, *, shared: bool 
     constraints = explainer.constraints_.to_dict()
     Constraints.from_dict(constraints)  # raises if they could not be read back
     header = {
-        "format": FORMAT,
         "method": explainer.method,
         "config": explainer.config.to_dict(),
         "info": info.to_dict(),
@@ -90,7 +88,7 @@ def load_as(
     """Do the work of :func:`load`; ``kind`` is the method's class where it is not in the registry (yet)."""
     path = as_path(folder)
     try:
-        header, state = FILES.load(path, lambda header: _check_format(header, path))
+        header, state = FILES.load(path)
         method = str(header["method"])
     except SparcetsError:
         raise
@@ -119,14 +117,6 @@ def load_as(
     except DAMAGE as error:
         raise _damaged(path, error) from error
     return explainer
-
-
-def _check_format(header: Any, path: Path) -> None:
-    if header["format"] != FORMAT:
-        version = header["format"]
-        raise FileFormatError(
-            f"{path} has format {version}, this version reads format {FORMAT}. Fit and save it again."
-        )
 
 
 def _check_digest(expected: str | None, classifier: Classifier | Regressor, path: Path) -> None:

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-FORMAT = 3
-FILES = SavedModel(file="classifier.safetensors", what="classifier")
+FILES = SavedModel(file="classifier.safetensors", what="classifier", format=3)
 
 
 class _Network(Model):
@@ -326,7 +325,6 @@ class TorchClassifier(_Network, Classifier):
     def header(self) -> dict[str, Any]:
         """Return everything but the weights, as plain values."""
         return {
-            "format": FORMAT,
             "class_names": list(self.class_names),
             "named": self.named,
             **super().header(),
@@ -407,14 +405,8 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     True
     """
     resolve_device(device)  # an error in ``device`` is raised before the folder is read
-    path = as_path(folder)
-
-    def check_format(header: Any) -> None:
-        if header["format"] != FORMAT:
-            raise FileFormatError(f"{path} has format {header['format']}, this version reads format {FORMAT}.")
-
     try:
-        header, arrays = FILES.load(path, check_format)
+        header, arrays = FILES.load(as_path(folder))
         weights = {name: torch.tensor(array) for name, array in arrays.items()}
         return TorchClassifier.rebuild(header, weights, device=device)
     except FileFormatError:

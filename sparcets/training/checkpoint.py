@@ -19,7 +19,7 @@ from sparcets.io.tensors import DAMAGE, SavedModel
 from sparcets.training.loop import Callback, History
 
 FILE = "checkpoint.safetensors"
-FILES = SavedModel(file=FILE, what="checkpoint")
+FILES = SavedModel(file=FILE, what="checkpoint", format=1)
 
 
 class Checkpoint(Callback):

@@ -188,7 +188,7 @@ def _members(
     return Members(own, networks[:n_networks], families[:n_families], networks[n_networks:], families[n_families:])
 
 
-FILES = SavedModel(file="finished.safetensors", what="finished fit")
+FILES = SavedModel(file="finished.safetensors", what="finished fit", format=1)
 PROBA = "reference_proba"
 
 
