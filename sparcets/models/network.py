@@ -119,6 +119,7 @@ class _Network(Model):
                 seed=spawn(config.seed, "dropout"),
                 device=device,
                 callbacks=[history, stopping, Progress(bar)],
+                validate=step.validate,
             )
         if stopping.best_weights is not None:
             network.load_state_dict(stopping.best_weights)

@@ -6,7 +6,6 @@ Small networks spend their time launching kernels; a graph launches all kernels 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -86,10 +85,6 @@ class CapturedStep:
             self._plain = True
             return
         self._graph, self._inputs, self._output = graph, inputs, output
-
-    def validate(self) -> Mapping[str, float]:
-        """Return the step's own values."""
-        return self.step.validate()
 
 
 def graph_adam(

@@ -163,9 +163,6 @@ class Step(Protocol):
     def update(self, batch: Batch) -> Tensor:
         """Take one optimisation step; return the values of ``names``, detached (names,)."""
 
-    def validate(self) -> Mapping[str, float]:
-        """Return named values on held-out data, measured after each epoch."""
-
 
 def shuffled(n_samples: int, batch_size: int, seed: int) -> Batches:
     """Return batches of all rows in a new order each epoch; the last one may be smaller."""
@@ -188,6 +185,7 @@ def train(
     callbacks: Sequence[Callback],
     start: int = 0,
     check_every: int | None = None,
+    validate: Callable[[], Mapping[str, float]] | None = None,
 ) -> None:
     """Run epochs until they are done or a callback asks to stop.
 
@@ -210,6 +208,8 @@ def train(
         Told after every epoch, and every ``check_every`` steps of this run.
     check_every
         Steps between checks; None checks at the end of epochs only.
+    validate
+        Returns named values on held-out data, measured after every epoch; None where only those of the training count.
     """
     steps, in_window = 0, 0
     window = torch.zeros(len(step.names), dtype=torch.float32, device=device)  # since the last check, across epochs
@@ -227,7 +227,7 @@ def train(
                     window.zero_()
                     in_window = 0
         logs = dict(zip(step.names, (total / rows).tolist(), strict=True))
-        logs.update(step.validate())
+        logs |= {} if validate is None else validate()
         for callback in callbacks:
             callback.on_epoch_end(epoch, logs)
         if any(callback.stop for callback in callbacks):

@@ -218,7 +218,3 @@ class GanStep:
     def filled(self, x: Tensor, lengths: Tensor | None) -> Tensor:
         """Return standardised series as the networks get them: without gaps."""
         return fill_gaps(x, lengths=lengths, otherwise=0.0) if self.gaps else x
-
-    def validate(self) -> Mapping[str, float]:
-        """Return nothing: only training values are reported."""
-        return {}

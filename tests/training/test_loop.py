@@ -31,7 +31,16 @@ class Notes:
 
 def run(step, *, n_samples=10, epochs=3, batch_size=4, seed=0, callbacks=(), **options):
     batches = shuffled(n_samples, batch_size, seed)
-    train(step, batches, epochs=epochs, seed=seed, device=CPU, callbacks=list(callbacks), **options)
+    train(
+        step,
+        batches,
+        epochs=epochs,
+        seed=seed,
+        device=CPU,
+        callbacks=list(callbacks),
+        validate=step.validate,
+        **options,
+    )
     return step
 
 

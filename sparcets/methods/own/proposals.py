@@ -148,10 +148,6 @@ class ProposalStep(Callback):
         loss.backward(inputs=list(self.networks[name].parameters()))  # type: ignore[no-untyped-call]
         self.optimisers[name].step()
 
-    def validate(self) -> dict[str, float]:
-        """Return nothing: only training values are reported."""
-        return {}
-
     def _log_proba(self, raw: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, classes) by the explained classifier, which comes first, and others.
 

@@ -112,9 +112,6 @@ def test_members_can_be_captured_in_a_cuda_graph(fit_job):
             (gradient,) = torch.autograd.grad(loss, x)
             return torch.stack([loss.detach() + gradient.abs().sum()])
 
-        def validate(self):
-            return {}
-
     plain, captured = Step(), CapturedStep(Step(), torch.device("cuda"))
     for k in range(WARM_UP + 2):
         batch = {"x": torch.tensor(X[10 * k : 10 * k + 10], device="cuda")}
