@@ -27,7 +27,7 @@ from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
-from sparcets.evaluation.truth import DIRECTION, Judge, oracle, transfer
+from sparcets.evaluation.truth import DIRECTION, Judge, transfer
 from sparcets.models.base import Classifier, Regressor
 from sparcets.motion.limbs import joint_deviation, joint_distance, limb_deviation, limb_distance
 from sparcets.motion.skeleton import find_skeleton
@@ -60,7 +60,7 @@ EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "dtw": measures.dtw,
 }
 # Names that no judge can have, because measures are named after them.
-RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use"}
+RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use", "transfer": "all judges"}
 _CHUNK = 1000  # answers measured per chunk, bounding memory
 _DIGEST_LENGTH = 12  # characters of a query's digest: enough to keep a million of them distinct
 
@@ -193,8 +193,10 @@ def _stages(
     stages: dict[str, Callable[[], Columns]] = {"shape": lambda: _measure_plain(e)}
     if judges:
         stages["judges"] = lambda: _measure_transfer(asked, judges)
-    if dataset is not None and dataset.oracle is not None and known.any():
-        stages["oracle"] = lambda: {"oracle": _scatter(oracle(e[known], dataset, rows[known]), known)}
+    if dataset is not None and (oracle := dataset.oracle) is not None and known.any():
+        stages["oracle"] = lambda: {  # whether the generating process puts the counterfactual into the target class
+            "oracle": _scatter((oracle(e.counterfactual[known], rows[known]) == e.target[known]).astype(float), known)
+        }
     if plausibility is not None:
         stages["plausibility"] = lambda: plausibility.ratios(e)
     if dataset is not None and dataset.salient_test is not None and known.any():
@@ -223,7 +225,7 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
     for name, meaning in RESERVED.items():
         if name in judges:
             raise DataError(
-                f"no judge can be named {quoted(name)}: transfer_{name} is the mean over {meaning}. Rename it."
+                f"no judge can be named {quoted(name)}, which is the name of the mean over {meaning}. Rename it."
             )
     found = transfer(e, judges)
     unseen = [name for name in judges if name not in e.families]

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparcets.core.errors import ShapeError
 from sparcets.core.explanation import Explanation
 from sparcets.core.series import BoolArray, FloatArray
 from sparcets.evaluation.measures import queries_of, standardised_delta
@@ -49,7 +48,6 @@ def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
     """
     from scipy.stats import rankdata
 
-    salient = _check_salient(e, salient)
     area = np.full(len(e), np.nan)
     rows = max(1, _CHUNK // max(1, e.query[0].size if len(e) else 1))
     for start in range(0, len(e), rows):
@@ -112,16 +110,6 @@ def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray
     return fpr, np.asarray(tpr)
 
 
-def _check_salient(e: Explanation, salient: BoolArray) -> BoolArray:
-    salient = np.asarray(salient)
-    if salient.shape != e.query.shape or salient.dtype != bool:
-        raise ShapeError(
-            f"salient must have a flag for every entry of every answer, bool {e.query.shape}, got {salient.dtype} "
-            f"{salient.shape}. For queries from rows of X_test pass salient_test[rows][e.query_index]."
-        )
-    return salient
-
-
 def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
     """Return |δ| in standard deviations and the mask of entries that count, both (answers, time · features)."""
     size = np.abs(standardised_delta(e)).reshape(len(e), e.query.shape[1] * e.query.shape[2])
@@ -130,7 +118,7 @@ def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
 
 def _pooled(e: Explanation, salient: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return |δ| of all salient and of all non-salient entries, each sorted."""
-    salient = _check_salient(e, salient).reshape(len(e), e.query.shape[1] * e.query.shape[2])
+    salient = salient.reshape(len(e), e.query.shape[1] * e.query.shape[2])
     size, inside = _sizes(e)
     high, low = size[salient & inside], size[~salient & inside]
     high.sort()

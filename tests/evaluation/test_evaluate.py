@@ -238,7 +238,9 @@ def test_no_answers_raise():
         sp.evaluate(by_hand()[[2]], small_data())
 
 
-@pytest.mark.parametrize(("name", "meaning"), [("valid", "valid answers"), ("unseen", "the families that the method")])
+@pytest.mark.parametrize(
+    ("name", "meaning"), [("valid", "valid answers"), ("unseen", "the families that the method"), ("transfer", "all")]
+)
 def test_reserved_names_of_judges_raise(name, meaning):
     with pytest.raises(DataError, match=f"no judge can be named '{name}'.*mean over {meaning}.*Rename it"):
         sp.evaluate(by_hand(), judges={name: ConstantJudge(1)})

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sparcets.core.errors import ShapeError
 from sparcets.evaluation import saliency
 from sparcets.evaluation.saliency import pooled_auc, roc, salient_auc
 
@@ -55,12 +54,3 @@ def test_chunks_make_no_difference(make_explanation, monkeypatch):
     whole = salient_auc(e, salient)
     monkeypatch.setattr(saliency, "_CHUNK", 25)  # two answers at a time
     np.testing.assert_array_equal(salient_auc(e, salient), whole)
-
-
-@pytest.mark.parametrize(
-    "salient", [np.ones((2, 3, 1), dtype=bool), np.ones((1, 3, 2), dtype=bool), np.ones((2, 3, 2))]
-)
-@pytest.mark.parametrize("measure", [salient_auc, pooled_auc, roc])
-def test_masks_of_another_shape_or_type_raise(make_explanation, measure, salient):
-    with pytest.raises(ShapeError, match=r"salient must have a flag for every entry of every answer, bool \(2, 3, 2\)"):
-        measure(make_explanation(np.ones((2, 3, 2))), salient)
