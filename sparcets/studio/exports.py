@@ -80,16 +80,6 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     return safe_frame
 
 
-def warm_up() -> None:
-    """Import what figures need, and draw one: the first one takes a second longer than the others."""
-    from sparcets.show import style
-
-    with style.new_figure(1, 1) as figure:
-        figure.add_subplot().set_xlabel("time (s)")
-    for kind in ("png", "pdf"):
-        figure.savefig(BytesIO(), format=kind)
-
-
 def python_code(
     workspace: Workspace, request: ExportRequest, recordings: AllRecordings, own: OwnModel | None = None
 ) -> str:

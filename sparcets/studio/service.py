@@ -8,18 +8,14 @@ wait behind a search. Training jobs run in processes of their own.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from sparcets.core.errors import SparcetsError
 from sparcets.core.progress import pausing
-from sparcets.studio import exports
 from sparcets.studio.answers import Answers, LruCache
 from sparcets.studio.items import load, load_model, load_new, new_files
 from sparcets.studio.models import Limits
@@ -103,9 +99,6 @@ def _call(work: Callable[[], T]) -> T:
     return work()
 
 
-log = logging.getLogger(__name__)
-
-
 class StudioService:
     """Explains test series with the models of a workspace.
 
@@ -136,13 +129,7 @@ class StudioService:
 
     def warm_up(self) -> None:
         """Start to import the heavy packages in the background."""
-        heavy = self._thread.submit(_import_heavy)
-        # After the others: the first answer needs those.
-        heavy.add_done_callback(self._warm_up_renderer)
-
-    def _warm_up_renderer(self, _: Future[None]) -> None:
-        with suppress(RuntimeError):  # the studio was closed meanwhile
-            self._renderer.submit(_import_plots)
+        self._thread.submit(_import_heavy)
 
     def close(self) -> None:
         """Cancel queued requests and accept no more."""
@@ -236,10 +223,3 @@ def _import_heavy() -> None:
 
     # Single queries through small networks: several threads would cost more than they save.
     torch.set_num_threads(1)
-
-
-def _import_plots() -> None:
-    try:
-        exports.warm_up()
-    except SparcetsError as error:  # without matplotlib, an export says so
-        log.info("no figures: %s", error)
