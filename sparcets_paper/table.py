@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
 
-from sparcets.core.errors import ShapeError
 from sparcets.io.files import as_utf8, atomic_path
 
 MISSING = "–"  # instead of a number
@@ -58,14 +57,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
-
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ShapeError(
-                    f"the table {self.title!r} has {len(self.columns)} columns, but a row of {len(row)} cells: {row}. "
-                    "Give every row one cell per column."
-                )
 
     def to_markdown(self) -> str:
         """Return a heading, the table and the note."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,32 +12,13 @@ from sparcets.cli.options import Address, Device, Engine, Json, Seed, print_json
 from sparcets.core.errors import ConfigError
 
 
-class Part(str, Enum):
-    """Parts of the paper."""
-
-    table1 = "table1"
-    targets = "targets"
-    ablation = "ablation"
-    figures = "figures"
-    timing = "timing"
-    probes = "probes"
-    all = "all"
-
-
-class Size(str, Enum):
-    """How much is run."""
-
-    small = "small"
-    full = "full"
-
-
 def reproduce(
     part: Annotated[
-        Part, typer.Argument(metavar="PART", help="table1, targets, ablation, figures, timing, probes or all.")
+        str, typer.Argument(metavar="PART", help="table1, targets, ablation, figures, timing, probes or all.")
     ],
     scale: Annotated[
-        Size, typer.Option(help="small: a quarter of an hour on two cores. full: the paper's settings, for a GPU.")
-    ] = Size.small,
+        str, typer.Option(help="small: a quarter of an hour on two cores. full: the paper's settings, for a GPU.")
+    ] = "small",
     repetitions: Annotated[
         int | None,
         typer.Option(min=1, help="Number of seeds per run; by default 2 at the small scale and 5 at the full one."),
@@ -68,8 +48,8 @@ def reproduce(
     from sparcets_paper.reproduce.run import reproduce as run
 
     result = run(
-        part.value,
-        scale=scale.value,
+        part,
+        scale=scale,
         repetitions=repetitions,
         out=out,
         workers=2 if workers is None and engine == "local" else workers,
@@ -99,7 +79,7 @@ def reproduce(
         )
         return
     for stem, table in result.tables.items():
-        if part in (stem, Part.all):
+        if part in (stem, "all"):
             rows = [[cell.replace("**", "") for cell in row] for row in table.rows]
             print_table(table.columns, rows, title=table.title)
             typer.echo("")
