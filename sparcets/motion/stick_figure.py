@@ -11,7 +11,7 @@ import numpy as np
 from sparcets.core.errors import CapabilityError, OutOfRangeError
 from sparcets.core.explanation import Explanation
 from sparcets.core.series import BoolArray, FloatArray
-from sparcets.motion.skeleton import Limb, find_skeleton
+from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 from sparcets.show import style
 from sparcets.show.changes import only_answer
 from sparcets.show.drawing import look_of, moment_names
@@ -63,6 +63,15 @@ class Body:
         return "; ".join(signs)
 
 
+def drawn_points(skeleton: Skeleton, names: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Return the features that are coordinates of what is drawn: of the points of a body, its head, and the ball."""
+    found = dict(skeleton.points)
+    for extra in ("Head", BALL):
+        if f"{extra}_x" in names and f"{extra}_y" in names:
+            found[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
+    return found
+
+
 def find_body(answer: Explanation) -> Body | None:
     """Return the body whose points the features name, as in ``catching`` and ``ui_prmd``; None if they name none.
 
@@ -72,10 +81,7 @@ def find_body(answer: Explanation) -> Body | None:
     skeleton = find_skeleton(names, answer.info.units)
     if skeleton is None:
         return None
-    points = dict(skeleton.points)
-    for extra in ("Head", BALL):
-        if f"{extra}_x" in names and f"{extra}_y" in names:
-            points[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
+    points = drawn_points(skeleton, names)
     size = min(len(indices) for indices in points.values())
     of_limbs = np.array([indices[:size] for indices in skeleton.points.values()])  # (points, size)
     change = np.nansum(np.abs(answer.delta[0]), axis=0)[of_limbs].sum(0)  # (size,)

@@ -113,16 +113,13 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
 def skeleton(record: models.DatasetRecord) -> models.SkeletonResponse:
     """Return the body that the features name; of three coordinates, the two with the largest range."""
     from sparcets.motion.skeleton import find_skeleton
-    from sparcets.motion.stick_figure import BALL, OUTLINE
+    from sparcets.motion.stick_figure import BALL, OUTLINE, drawn_points
 
     names = record.feature_names
     found = find_skeleton(names)
     if found is None:
         return models.SkeletonResponse()
-    points = dict(found.points)
-    for extra in ("Head", BALL):
-        if f"{extra}_x" in names and f"{extra}_y" in names:
-            points[extra] = (names.index(f"{extra}_x"), names.index(f"{extra}_y"))
+    points = drawn_points(found, names)
     size = min(len(indices) for indices in points.values())
     spans = np.array([[record.high[f] - record.low[f] for f in indices[:size]] for indices in found.points.values()])
     first, second = sorted(np.argsort(-spans.mean(0), kind="stable")[:2].tolist())
