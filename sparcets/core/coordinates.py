@@ -143,6 +143,56 @@ class Coordinates:
                 moved.add(feature)
         return tuple(sorted(moved))
 
+    def solved(self, mutable: BoolArray) -> Coordinates:
+        """Return the coordinates in which identities whose first feature may not change are solved for another one.
+
+        Features that have laws of their own, and all of an identity of which no other may change, stay as they are.
+        """
+        taken = {*self.whole, *(f for pair in self.orders for f in pair), *(f for limb in self.limbs for f in limb.end)}
+        dependent, weights = list(self.dependent), self.weights.copy()
+        for row, feature in enumerate(self.dependent):
+            others = [f for f in np.flatnonzero(weights[row]).tolist() if mutable[f] and f not in taken]
+            if mutable[feature] or not others:
+                continue
+            other = max(others, key=lambda f: abs(weights[row, f]))
+            solved = -weights[row] / weights[row, other]
+            solved[feature], solved[other] = 1 / weights[row, other], 0.0
+            weights += np.outer(weights[:, other], solved)
+            weights[:, other] = 0.0
+            dependent[row], weights[row] = other, solved
+        return replace(self, dependent=tuple(dependent), weights=weights)
+
+    def open(self, allowed: BoolArray) -> BoolArray:
+        """Return which entries (time, features) may change so that no law is broken by those that may not.
+
+        A point that stays is the end of no limb that turns or moves. A feature that follows others holds them where it
+        stays, and stays where they do.
+        """
+        free: BoolArray = allowed.copy()
+        for limb in reversed(self.limbs):
+            held = ~free[:, list(limb.end)].all(1)
+            free[np.ix_(held, np.array([*limb.start, *limb.end]))] = False
+        for feature, weights in zip(self.dependent, self.weights, strict=True):
+            terms = np.flatnonzero(weights)
+            free[np.ix_(~free[:, feature], terms)] = False
+            free[:, feature] &= free[:, terms].any(1)
+        return free
+
+    def without_mixed(self, mutable: BoolArray) -> Coordinates:
+        """Return the coordinates without identities and orders of which some features may not change."""
+        tied = [
+            [feature, *np.flatnonzero(row).tolist()] for feature, row in zip(self.dependent, self.weights, strict=True)
+        ]
+        kept = [i for i, features in enumerate(tied) if mutable[features].all()]
+        orders = tuple(pair for pair in self.orders if mutable[list(pair)].all())
+        dependent = tuple(self.dependent[i] for i in kept)
+        return replace(self, dependent=dependent, weights=self.weights[kept], orders=orders)
+
+    @property
+    def have_laws(self) -> bool:
+        """Whether anything is kept at all."""
+        return bool(self.limbs or self.dependent or self.orders or self.whole)
+
     def within(self, mutable: BoolArray) -> Coordinates:
         """Return the coordinates where some features (features,) may not change: they neither turn nor follow.
 

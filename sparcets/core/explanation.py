@@ -58,7 +58,8 @@ class Explanation:
     status
         ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
     reason
-        Why no counterfactual was found; of a valid answer, what the model itself says against it; empty for others.
+        Why no counterfactual was found; of a valid answer, what the model itself says against it, or which law of the
+        data it breaks because of the constraints; empty for others.
     query_index
         Index of the query among those passed to ``explain``.
     proba_before, proba_after

@@ -7,7 +7,7 @@ something is broken.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ FEWEST_BROKEN = 10  # series that break an order where features are exchanged be
 TOGETHER = 0.7  # correlation from which on a single one is enough
 RIGID = 0.02  # relative deviation of a distance between two points, within a series, below which it is a limb
 FREE_TURN = 5.5  # radians; a joint that turns further has no limit
+TURN = 0.02  # radians by which a joint may exceed its limit before that is a breach
+ROUNDING = 4  # last digits of values that a breach of a law exceeds
 MARGIN = 0.01  # radians by which a limit of a joint exceeds what was seen, for rounding
 
 
@@ -364,23 +366,63 @@ def _joints(
     return found
 
 
-def breaks(laws: Sequence[Law], coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:
-    """Return whether series (batch, time, features) break a law that their queries obey (batch,)."""
+def breaches(
+    coordinates: Coordinates, series: FloatArray, query: FloatArray
+) -> Iterator[tuple[str, tuple[int, ...], BoolArray]]:
+    """Yield where series break each law that their queries obey.
+
+    What rounding and changes below the tolerance miss is no breach.
+
+    Parameters
+    ----------
+    coordinates
+        Of the training series.
+    series, query
+        Counterfactuals and queries (batch, time, features).
+
+    Yields
+    ------
+    kind, features, where
+        Kind of the law, its features, and the steps (batch, time) at which it is broken.
+    """
     own, made = query.astype(np.float64), series.astype(np.float64)
-    broken = np.zeros(len(series), dtype=bool)
     change = np.nan_to_num(made - own)
+    rounding = ROUNDING * np.spacing(np.abs(series)).astype(np.float64)
     for feature, weights in zip(coordinates.dependent, coordinates.weights, strict=True):
-        missed = np.abs(change[..., feature] - change @ weights)
-        broken |= (missed > EXACT * (1e-6 + np.abs(own[..., feature]))).any(1)
-    for low, high in coordinates.orders:
-        fine = own[..., low] <= own[..., high]
-        broken |= ((made[..., low] > made[..., high]) & fine).any(1)
-    for feature in coordinates.whole:
-        changed = change[..., feature] != 0
-        broken |= ((made[..., feature] != np.rint(made[..., feature])) & changed).any(1)
-    for limb in coordinates.limbs:
-        start, end = list(limb.start), list(limb.end)
-        long, real = (np.linalg.norm(X[..., end] - X[..., start], axis=-1) for X in (made, own))
+        terms = np.flatnonzero(weights)
+        n = len(weights)  # side inputs, behind the features, obey no laws
+        missed = np.abs(change[..., feature] - change[..., :n] @ weights)
+        least = 10 * coordinates.tolerance[feature] + np.abs(weights) @ coordinates.tolerance
+        members = (feature, *terms.tolist())
         with np.errstate(invalid="ignore"):
-            broken |= (np.abs(long - real) > EXACT * real).any(1)
-    return np.asarray(broken)
+            off = missed > least + rounding[..., list(members)] @ np.abs(np.r_[1.0, weights[terms]])
+        yield "identity", members, off
+    with np.errstate(invalid="ignore"):
+        for low, high in coordinates.orders:
+            yield "order", (low, high), (made[..., low] > made[..., high]) & (own[..., low] <= own[..., high])
+        for feature in coordinates.whole:
+            off = (change[..., feature] != 0) & (made[..., feature] != np.rint(made[..., feature]))
+            yield "whole", (feature,), off
+        units: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
+        for limb in coordinates.limbs:
+            start, end = list(limb.start), list(limb.end)
+            ways = [X[..., end] - X[..., start] for X in (made, own)]
+            long, real = (np.linalg.norm(way, axis=-1) for way in ways)
+            blur = rounding[..., [*start, *end]].sum(-1)
+            yield "limb", (*start, *end), np.abs(long - real) > EXACT * real + blur
+            now, before = (
+                way / np.where(size > 0, size, 1.0)[..., None] for way, size in zip(ways, (long, real), strict=True)
+            )
+            units[limb.end] = now, before
+            if limb.bend is not None and limb.start in units:
+                angle, usual = (bend_of(*pair) for pair in zip(units[limb.start], (now, before), strict=True))
+                least, most = np.minimum(limb.bend[0], usual), np.maximum(limb.bend[1], usual)
+                yield "joint", (*start, *end), (angle < least - TURN) | (angle > most + TURN)
+
+
+def breaks(coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:
+    """Return whether series (batch, time, features) break a law that their queries obey (batch,)."""
+    broken = np.zeros(len(series), dtype=bool)
+    for *_, where in breaches(coordinates, series, query):
+        broken |= where.any(1)
+    return broken

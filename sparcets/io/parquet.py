@@ -62,7 +62,7 @@ def answers_table(e: Explanation, ids: Any) -> Any:
         "counterfactual": _lists_by_name(names, e.counterfactual, steps),
         "changed": _lists_by_name(names, e.changed, steps),
         "edits": pa.array(
-            [None] * len(e) if e.edit_lists is None else [edits_to_json(edits) for edits in e.edit_lists.lists],
+            [None] * len(e) if e.edit_lists is None else [edits_to_json(e.edits(i)) for i in range(len(e))],
             pa.string(),
         ),
         "reason": pa.array([reason or None for reason in e.reason.tolist()], pa.string()),

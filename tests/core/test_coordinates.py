@@ -188,3 +188,35 @@ def test_what_may_not_change_neither_turns_nor_follows() -> None:
 def test_stored_and_read(name: str) -> None:
     again = Coordinates.from_dict(LAWS[name].to_dict())
     assert again.to_dict() == LAWS[name].to_dict() and again.limbs == LAWS[name].limbs
+
+
+def test_an_identity_is_solved_for_a_feature_that_may_change() -> None:
+    weights = np.array([[1.0, 2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0]])  # f2 = f0 + 2 f1, f4 = f1 + f3
+    coordinates = Coordinates(tolerance=np.zeros(5), dependent=(2, 4), weights=weights)
+    mutable = np.array([True, True, False, True, True])
+    solved = coordinates.solved(mutable)
+    assert solved.dependent == (1, 4)
+    query = np.array([[1.0, 2.0, 5.0, 3.0, 5.0]])
+    made = solved.of(query)
+    made[0, [0, 3]] = 3.0, 7.0
+    assert solved.within(mutable).series(made, query).tolist() == [[3.0, 1.0, 5.0, 7.0, 8.0]]
+    assert coordinates.solved(np.ones(5, dtype=bool)).dependent == (2, 4)
+    alone = replace(coordinates, whole=(0, 1))  # what has laws of its own follows nobody
+    assert alone.solved(mutable).dependent == (2, 4)
+
+
+def test_what_stays_holds_what_laws_tie_to_it() -> None:
+    arm = Coordinates(
+        tolerance=np.zeros(8),
+        limbs=(Limb(start=(0, 1), end=(2, 3)), Limb(start=(2, 3), end=(4, 5))),
+        dependent=(7,),
+        weights=np.eye(8)[[6]],
+    )
+    allowed = np.ones((4, 8), dtype=bool)
+    allowed[0, 4] = allowed[1, 2] = allowed[2, 7] = allowed[3, 6] = False
+    free = arm.open(allowed)
+    held = [np.flatnonzero(~row).tolist() for row in free]
+    assert held == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3], [6, 7], [6, 7]]
+    assert allowed.sum() == 28  # as it was
+    mixed = np.array([True] * 6 + [False, True])
+    assert arm.without_mixed(mixed).dependent == () and arm.without_mixed(np.ones(8, dtype=bool)).dependent == (7,)

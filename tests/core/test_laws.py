@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparcets.core.coordinates import Coordinates
-from sparcets.core.laws import Law, breaks, find_laws
+from sparcets.core.laws import Law, breaches, breaks, find_laws
 from sparcets.core.series import Series
 
 
@@ -172,23 +172,49 @@ def test_in_noise_there_are_no_laws(seed: int) -> None:
 def test_a_broken_law_is_noticed() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([gait(rng), pressures(rng)[:, :, :3].repeat(2, axis=1)[:, :30]], axis=2)
-    laws, coordinates = find(X, ["stance", "swing", "stride", "speed", "dia", "mean", "sys"])
+    _, coordinates = find(X, ["stance", "swing", "stride", "speed", "dia", "mean", "sys"])
     query = X[:4]
-    assert not breaks(laws, coordinates, query, query).any()
+    assert not breaks(coordinates, query, query).any()
     longer, crossed, followed = query.copy(), query.copy(), query.copy()
     longer[1, 3:9, 2] += 0.1
     crossed[2, 5, 5] = crossed[2, 5, 6] + 1
     followed[3, 3:9, 1:3] += 0.1
     for made, wrong in ((longer, 1), (crossed, 2), (followed, None)):
-        assert np.flatnonzero(breaks(laws, coordinates, made, query)).tolist() == ([] if wrong is None else [wrong])
+        assert np.flatnonzero(breaks(coordinates, made, query)).tolist() == ([] if wrong is None else [wrong])
 
 
 def test_a_broken_limb_and_what_is_no_whole_number_are_noticed() -> None:
     X = body(np.random.default_rng(0), 2)
-    laws, coordinates = find(X, point_names(2), units=("m",) * 8)
+    _, coordinates = find(X, point_names(2), units=("m",) * 8)
     moved, stretched = X[:2] + 0.5, X[:2].copy()
     stretched[1, 4:8, -1] += 0.05
-    assert not breaks(laws, coordinates, moved, X[:2]).any()
-    assert breaks(laws, coordinates, stretched, X[:2]).tolist() == [False, True]
+    assert not breaks(coordinates, moved, X[:2]).any()
+    assert breaks(coordinates, stretched, X[:2]).tolist() == [False, True]
     whole = Coordinates(tolerance=np.zeros(1), whole=(0,))
-    assert breaks((), whole, np.array([[[1.0], [2.5]], [[1.0], [3.0]]]), np.ones((2, 2, 1))).tolist() == [True, False]
+    assert breaks(whole, np.array([[[1.0], [2.5]], [[1.0], [3.0]]]), np.ones((2, 2, 1))).tolist() == [True, False]
+
+
+def test_a_breach_says_which_law_and_where() -> None:
+    names = point_names(2)
+    X = body(np.random.default_rng(0), 2)
+    laws, coordinates = find(X, names, units=("m",) * 8)
+    query, made = X[:2].astype("f4"), X[:2].astype("f4")
+    at, tip = made[1, 5, 4:6].astype(float), made[1, 5, 6:8].astype(float)
+    made[1, 5, 6:8] = at - (tip - at)  # the hand points backwards, as far from the wrist as before
+    found = [(kind, features, where) for kind, features, where in breaches(coordinates, made, query) if where.any()]
+    assert [(kind, features) for kind, features, _ in found] == [("joint", (4, 5, 6, 7))]
+    assert np.argwhere(found[0][2]).tolist() == [[1, 5]]
+    assert any(law.kind == "joint" and law.features == tuple(names[4:]) for law in laws)
+
+
+def test_rounding_and_what_is_missing_break_no_identity() -> None:
+    follows = Coordinates(tolerance=np.full(3, 1e-6), dependent=(2,), weights=np.array([[1.0, 100.0, 0.0]]))
+    query = np.array([[[0.1, 0.2, 20.1]] * 3], dtype="f4")
+    made = query.copy()
+    made[0, 0] = [0.3, 0.7, 70.3]
+    made[0, 1, 1] += 1e-6  # followed by nobody, because a change below the tolerance is none
+    query[0, 2, 2] = made[0, 2, 2] = np.nan
+    made[0, 2, 0] = 5.0
+    assert not breaks(follows, made, query).any()
+    made[0, 1, 2] += 0.01
+    assert breaks(follows, made, query).all()

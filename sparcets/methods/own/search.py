@@ -7,25 +7,24 @@ stay as convinced as by a real series. What is left is a short list of edits; th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 import torch
 
-from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
-from sparcets.core.enforcement import IMMUTABLE
-from sparcets.core.evidence import compare_shape
-from sparcets.core.info import SeriesInfo
+from sparcets.core.edits import KINDS, NEEDS, Edit, EditLists, apply_edits
+from sparcets.core.evidence import MAJORITY, compare_shape
 from sparcets.core.progress import pause
 from sparcets.core.series import BoolArray, FloatArray, Series, differs
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
+from sparcets.methods.own.projection import Projection
 from sparcets.methods.own.proposals import propose
 from sparcets.methods.own.space import EditSpace, Group
-from sparcets.methods.own.windows import Course, Move, State, Windows
+from sparcets.methods.own.windows import ALL, Course, Move, State, Windows
 from sparcets.methods.request import Answers, Request
 from sparcets.training.device import threads_for
 
@@ -37,6 +36,7 @@ LEVELS, SIZES, SHIFTS, REACHES = (1.0, 2.0), (0.5, 1.5), (-1 / 8, -1 / 16, 1 / 1
 OTHERS = 3  # real series from which further answers start
 ENOUGH = 0.95  # of what the whole course convinces, that is kept
 AMOUNTS = (1.25, 1.5, 2.0, 3.0)  # tried where the whole way to a real series is not enough
+WEAKER = (0.9, 0.75, 0.5)  # shares of an amount, tried where constraints alter what edits make
 NARROWER = 1e-5  # price of each part of a window
 VISIBLE = 0.1  # standard deviations from which on a change is visible
 MOST_DOUBT = 6.0  # beyond which a head's log-probability says nothing of a direction
@@ -61,7 +61,11 @@ class Found:
     price
         Visible changes, and edits.
     real
-        Whether it keeps the limits of recordings.
+        Whether it keeps the limits of recordings and the laws.
+    n_edits
+        Number of edits, those of the constraints too.
+    needs
+        Who needs the edit of each group.
     """
 
     state: State
@@ -71,15 +75,22 @@ class Found:
     margin: float
     price: float
     real: bool
+    n_edits: int = 0
+    needs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     valid: bool = False
     believed: bool = False
     proba: FloatArray | None = None
     support: FloatArray | None = None
 
     @property
+    def standing(self) -> tuple[bool, bool, bool]:
+        """Better ones are larger: valid, believed and real, believed."""
+        return self.valid, self.believed and self.real, self.believed
+
+    @property
     def rank(self) -> tuple[bool, bool, bool, float]:
-        """Better ones are larger: valid, believed and real, believed, and then fewer changes."""
-        return self.valid, self.believed and self.real, self.believed, -self.price if self.valid else self.margin
+        """Better ones are larger: by standing, and then by fewer changes."""
+        return *self.standing, -self.price if self.valid else self.margin
 
 
 def answer(request: Request, model: FittedModel) -> Answers:
@@ -93,8 +104,7 @@ def answer(request: Request, model: FittedModel) -> Answers:
     with threads_for(BATCH["cpu"] * request.X[0].size):
         for i in range(B):
             pause()
-            search = QuerySearch(request.select(np.array([i])), model)
-            found = search.run()
+            search, found = _search(request.select(np.array([i])), model)
             for k in range(n):
                 row = i * n + k
                 if k >= len(found) or (k and not found[k].valid):
@@ -109,7 +119,7 @@ def answer(request: Request, model: FittedModel) -> Answers:
                 proba[row] = best.proba
                 if best.valid:
                     status[row] = "neighbour" if search.is_whole(best) else "refined"
-                    support[row] = best.support
+                    support[row], reason[row] = best.support, search.against(best)
     return Answers(
         counterfactual=series,
         status=status,
@@ -121,6 +131,18 @@ def answer(request: Request, model: FittedModel) -> Answers:
     )
 
 
+def _search(request: Request, model: FittedModel) -> tuple[QuerySearch, list[Found]]:
+    """Return the search for one query and what it found; one that breaks laws only if none that keeps them is valid."""
+    search = QuerySearch(request, model)
+    found = search.run()
+    if not found[0].valid and search.projection.yields:
+        unlawful = QuerySearch(request, model, lawful=False)
+        others = unlawful.run()
+        if others[0].valid:
+            return unlawful, others
+    return search, found
+
+
 class QuerySearch:
     """The search for one query.
 
@@ -130,9 +152,11 @@ class QuerySearch:
         One query, without padding.
     model
         What was fitted, for series of its length.
+    lawful
+        Whether no law of the data may be broken; else constraints break laws.
     """
 
-    def __init__(self, request: Request, model: FittedModel) -> None:
+    def __init__(self, request: Request, model: FittedModel, *, lawful: bool = True) -> None:
         self.request, self.model = request, model
         self.query: FloatArray = request.X[0]
         self.target = int(request.target[0])
@@ -141,9 +165,9 @@ class QuerySearch:
         self.prototypes = model.prototypes if long is None else long.prototypes.at_length(len(self.query))
         bound = request.constraints
         self.allowed: BoolArray = (request.series.measured & bound.allowed)[0]
-        self.space: EditSpace = model.space.within(self.allowed.any(0))
-        self.constrained = not set(bound.active_kinds()) <= {IMMUTABLE}
-        self.windows = Windows(len(self.query))
+        self.projection = Projection(request, model.space, lawful=lawful)
+        self.space: EditSpace = self.projection.space
+        self.windows = Windows(len(self.query), self.projection.borders)
         self.own = self.space.coordinates.of(self.query)
         self.most = None if request.at_most is None else int(request.at_most[0])
         self.enough: Found | None = None  # the first that would do without the caps
@@ -198,42 +222,31 @@ class QuerySearch:
         return np.asarray(gradient[0].sum(0).double().cpu().numpy())
 
     def make(self, states: Sequence[State], courses: Sequence[Course]) -> FloatArray:
-        """Return the series (states, time, features) of states that follow some courses."""
+        """Return the series (states, time, features) of states that follow some courses, before any constraint."""
         weights = np.zeros((len(states), *self.own.shape))
         for weight, state in zip(weights, states, strict=True):
             for group, (first, last) in zip(self.groups, state.windows.tolist(), strict=True):
                 if last > first:
                     weight[:, group.columns] = state.amount * self.windows.weights(first, last)[:, None]
         changed = self.own + weights * np.nan_to_num(np.stack([course.values for course in courses]) - self.own)
-        query = np.broadcast_to(self.query, changed.shape)
-        return self._limited(self.space.coordinates.series(changed, query))
-
-    def _limited(self, made: FloatArray) -> FloatArray:
-        """Return series within the constraints, and within the laws as far as the constraints leave it."""
-        if not self.constrained:
-            return made
-        rows, coordinates = np.zeros(len(made), dtype=np.int64), self.space.coordinates
-        request = replace(self.request, at_most=None)
-        made = request.apply_limits(made, rows)
-        if not (coordinates.limbs or coordinates.dependent or coordinates.orders or coordinates.whole):
-            return made
-        query = np.broadcast_to(self.query, made.shape)
-        return request.apply_limits(coordinates.series(coordinates.of(made), query), rows)
+        return self.space.coordinates.series(changed, np.broadcast_to(self.query, changed.shape))
 
     def ask(self, states: Sequence[State], courses: Sequence[Course]) -> list[Found]:
         """Return candidates with what the ensemble says of them."""
         if not states:
             return []
-        made = self.make(states, courses)
+        proposed = self.make(states, courses)
+        made = self.projection(proposed)
         score, margin = self._convinced(made)
         scale = self.request.info.scaler.scale
         visible = (np.abs(np.nan_to_num(made - self.query)) > VISIBLE * scale)[:, self.allowed].mean(1)
         per_edit, per_change = self.model.prices
-        price = per_change * visible + per_edit * np.array([state.n_edits for state in states])
+        n_edits = np.array([state.n_edits for state in states]) + self.projection.altered(proposed, made)
+        price = per_change * visible + per_edit * n_edits
         price += NARROWER * np.array([np.diff(state.windows).sum() for state in states])  # of equal ones, the narrowest
         real = self._are_real(made)
-        said = zip(states, courses, made, score.tolist(), margin.tolist(), price.tolist(), real.tolist(), strict=True)
-        return [Found(*one) for one in said]
+        said = [values.tolist() for values in (score, margin, price, real, n_edits)]
+        return [Found(*one) for one in zip(states, courses, made, *said, strict=True)]
 
     @torch.no_grad()
     def _convinced(self, made: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -261,25 +274,39 @@ class QuerySearch:
         if not self.groups:
             return [self._nothing()]
         whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
-        offered = self._from(whole, self._working(whole, [*self.proposed(), *self.made_of_query()]))
-        first = 0
-        for size in DONORS:
-            courses = self.donors[first : first + size]
-            first += size
-            offered += self._from(whole, courses)
-            if any(one.rank[:2] == (True, True) for one in offered):
-                break
+        offered = self._offered(self._between_frozen()) if self.projection.borders else []
+        if not any(one.standing[:2] == (True, True) for one in offered):
+            offered += self._offered(whole)
         if not offered:
             return [self._nothing()]
-        answers = [max(offered, key=lambda one: one.rank)]
+        answers = [self._essential(max(offered, key=lambda one: one.rank))]
         if self.request.n > 1 and answers[0].valid:
             offered += self._others(whole, answers[0])
         while len(answers) < self.request.n:
             left = [one for one in offered if one.valid and all(self._differ(one, known) for known in answers)]
             if not left:
                 break
-            answers.append(max(left, key=lambda one: one.rank))
+            best = max(left, key=lambda one: one.rank)
+            offered.remove(best)
+            best = self._essential(best)
+            answers += [best] if all(self._differ(best, known) for known in answers) else []
         return answers
+
+    def _between_frozen(self) -> State:
+        """Return the state in which each group follows in its longest window without a frozen step."""
+        free = [np.logical_and.reduce(self.projection.free[:, group.columns], axis=1) for group in self.groups]
+        return State(np.array([self.windows.longest(steps) for steps in free]))
+
+    def _offered(self, start: State) -> list[Found]:
+        """Return what is found from a state by all courses; of the real series, more only if the first do not do."""
+        offered = self._from(start, self._working(start, [*self.proposed(), *self.made_of_query()]))
+        first = 0
+        for size in DONORS:
+            offered += self._from(start, self.donors[first : first + size])
+            first += size
+            if any(one.standing[:2] == (True, True) for one in offered):
+                break
+        return offered
 
     def is_whole(self, one: Found) -> bool:
         """Return whether an answer is the whole course of a real series."""
@@ -312,6 +339,10 @@ class QuerySearch:
             for i, one in zip(weak, self.ask([state] * len(weak), [courses[i] for i in weak]), strict=True):
                 begun[i] = one if one.margin > begun[i].margin else begun[i]
             weak = [i for i in weak if begun[i].margin <= 0]
+        if weak and self.projection.active:  # constraints may allow one group what they do not allow all
+            for i in weak:
+                alone = self.ask(states := start.alone(), [courses[i]] * len(states))
+                begun[i] = max([begun[i], *alone], key=lambda one: one.margin)
         return [self._last_believed(self._within_caps(trail)) for trail in self._give_up([[one] for one in begun])]
 
     def _give_up(self, trails: list[list[Found]]) -> list[list[Found]]:
@@ -323,7 +354,7 @@ class QuerySearch:
         for _ in range(ROUNDS):
             pause()
             moves = [
-                (i, move) for i in active for move in trails[i][-1].state.moves(NARROWEST) if move not in needed[i]
+                (i, move) for i in active for move in self._moves(trails[i][-1], NARROWEST) if move not in needed[i]
             ]
             states = [trails[i][-1].state.moved(move) for i, move in moves]
             found = self.ask(states, [trails[i][-1].course for i, _ in moves])
@@ -347,10 +378,17 @@ class QuerySearch:
                     needed[i] = {move for move in needed[i] if move.last}
         return trails
 
+    def _moves(self, one: Found, narrowest: int) -> list[Move]:
+        """Return what can be given up of a candidate: windows and, where constraints alter it, a part of its amount."""
+        moves = one.state.moves(narrowest)
+        if one.n_edits > one.state.n_edits and one.course.kind == "follow" and one.state.amount > WEAKER[-1]:
+            moves += [Move(ALL, 0, 1, one.state.amount * share) for share in WEAKER]
+        return moves
+
     def _fits(self, one: Found) -> bool:
         """Return whether a candidate obeys the caps."""
         most, edits = self.most, self.request.edits
-        return (most is None or self.n_changed(one.series) <= most) and (edits is None or one.state.n_edits <= edits)
+        return (most is None or self.n_changed(one.series) <= most) and (edits is None or one.n_edits <= edits)
 
     def _within_caps(self, trail: list[Found]) -> list[Found]:
         """Go on below the caps, convinced or not; then more is done of the little that is left."""
@@ -360,7 +398,7 @@ class QuerySearch:
         if now.margin > 0 and (self.enough is None or now.price < self.enough.price):
             self.enough = now
         while not self._fits(now) and now.state.n_edits:
-            moves = [now.state.moved(move) for move in now.state.moves(1)]
+            moves = [now.state.moved(move) for move in self._moves(now, 1)]
             found = self.ask(moves, [now.course] * len(moves))
             fitting = [one for one in found if self._fits(one) and one.state.n_edits]
             if fitting:
@@ -383,7 +421,7 @@ class QuerySearch:
                 one = trail[len(trail) - 1 - back]
                 self._review(one)
                 tried.append(one)
-                if one.rank[:2] == (True, True):
+                if one.standing[:2] == (True, True):
                     break
         return max(tried, key=lambda one: one.rank)
 
@@ -393,8 +431,8 @@ class QuerySearch:
         one.series = apply_edits(self.query, edits)
         made = one.series[None]
         one.proba = self.request.classifier.outputs_unchecked(Series(made))[0]
-        few = self._fits(one) and (self.request.edits is None or len(edits) <= self.request.edits)
-        one.valid = few and self._reached(one.proba)
+        one.n_edits = len(edits)
+        one.valid = self._fits(one) and self._reached(one.proba)
         belief = self._believe(made)
         one.support = belief.support[0].cpu().double().numpy()
         one.believed = bool(belief.believed[0])
@@ -409,10 +447,10 @@ class QuerySearch:
         return self.ensemble.believe(self.ensemble.standardise(made), target)
 
     def _are_real(self, made: FloatArray) -> BoolArray:
-        """Return whether series keep the limits of recordings: ranges, moves and bends (series,)."""
+        """Return whether series keep the limits of recordings (ranges, moves and bends), and the laws (series,)."""
         inside = np.ones(made.shape[:2], dtype=bool)
         looks = compare_shape(np.broadcast_to(self.query, made.shape), made, inside, self.request.info, None)
-        return np.asarray((looks["outside"] == 0) & (looks["jumps"] == 0))
+        return np.asarray((looks["outside"] == 0) & (looks["jumps"] == 0) & self.projection.are_lawful(made))
 
     # Edits.
 
@@ -427,18 +465,16 @@ class QuerySearch:
         course: FloatArray | None = None,
         row: int | None = None,
         rise: tuple[int, int] = (0, 0),
-        group: str = "",
     ) -> Edit:
         """Return an edit of some columns in a window."""
-        info, coordinates = self.request.info, self.space.coordinates
+        names, coordinates = self.request.info.feature_names, self.space.coordinates
         return Edit(
-            features=tuple(info.feature_names[f] for f in coordinates.moved_by(columns)),
+            features=tuple(names[f] for f in coordinates.moved_by(columns)),
             start=start,
             end=end,
             kind=kind,
             amount=amount,
             columns=columns,
-            text=edit_words(kind, amount, group, start, end, info, row),
             row=row,
             rise=rise,
             course=course,
@@ -468,35 +504,61 @@ class QuerySearch:
                     course=values,
                     row=course.row,
                     rise=self.windows.rises(first, last),
-                    group=group.name,
                 )
             )
         return edits
 
     def _all_edits(self, one: Found) -> list[Edit]:
         """Return the edits of a state, and what the constraints alter after them."""
-        edits = self._smooth_edits(one)
-        if not self.constrained:
-            return edits
-        made = apply_edits(self.query, edits)
-        limited = self._limited(made[None])[0]
-        return edits + list(free_edits(made, limited, self.request.info.feature_names))
+        return self.projection.edits(self._smooth_edits(one))
 
     def edits(self, one: Found) -> list[Edit]:
         """Return the edits of an answer in the order of who needs them: the model, families, or realism."""
-        smooth, order = self._smooth_edits(one), ("model", "families", "realism")
-        needs = [self._needed_by(smooth, k) for k in range(len(smooth))] if len(smooth) > 1 else [("model",)]
-        told = [replace(edit, needed_by=need) for edit, need in zip(smooth, needs, strict=False)]
-        told.sort(key=lambda edit: order.index(edit.needed_by[0]))
-        return told + self._all_edits(one)[len(smooth) :]
+        made = self._all_edits(one)
+        needs = list(one.needs.values())
+        told = [replace(edit, needed_by=need) for edit, need in zip(made, needs, strict=False)]
+        told.sort(key=lambda edit: NEEDS.index(edit.needed_by[0]))
+        return told + made[len(needs) :]
 
-    def _needed_by(self, edits: Sequence[Edit], k: int) -> tuple[str, ...]:
-        """Return who needs one of the edits: who is not convinced without it."""
-        made = self._limited(apply_edits(self.query, [edit for i, edit in enumerate(edits) if i != k])[None])
-        needs = [] if self._reached(self.request.classifier.outputs_unchecked(Series(made))[0]) else ["model"]
-        if not bool(self._believe(made).believed[0]):
-            needs.append("families")
-        return tuple(needs) or ("realism",)
+    def _essential(self, one: Found) -> Found:
+        """Return an answer without the edits that nobody needs, and with who needs the others."""
+        while True:
+            groups = one.state.followers
+            states = [one.state.moved(Move(group, 0, 0)) for group in groups]
+            without = self.ask(states, [one.course] * len(states))
+            one.needs = dict(zip(groups, self._needs(one, without), strict=True))
+            spare = [less for less, group in zip(without, groups, strict=True) if not one.needs[group]]
+            if not one.valid or not spare:
+                break
+            less = max(spare, key=lambda one: one.score)
+            self._review(less)
+            if less.standing < one.standing:
+                break
+            one = less
+        one.needs = {group: needs or ("realism",) for group, needs in one.needs.items()}
+        return one
+
+    def _needs(self, one: Found, without: Sequence[Found]) -> list[tuple[str, ...]]:
+        """Return who needs each edit of an answer, by the same answer without it."""
+        if not without or one.support is None:
+            return []
+        made = np.stack([apply_edits(self.query, self._all_edits(less)) for less in without])
+        lost = ~self.request.is_reached(
+            self.request.classifier.outputs_unchecked(Series(made)), np.zeros(len(made), int)
+        )
+        agreed = self._believe(made).support.cpu().numpy() > MAJORITY
+        disagree = ((one.support > MAJORITY) & ~agreed).any(1)
+        unreal = one.real & ~self._are_real(made)
+        needs = np.stack([lost, disagree, unreal], axis=1)
+        return [tuple(need for need, row in zip(NEEDS, of_edit, strict=True) if row) for of_edit in needs]
+
+    def against(self, one: Found) -> str:
+        """Return what speaks against a valid answer: the laws that it breaks; empty if it breaks none."""
+        broken = [] if self.projection.are_lawful(one.series[None])[0] else self.projection.broken_laws(one.series)
+        if not broken:
+            return ""
+        one_law = len(broken) == 1
+        return f"the constraints break {'a law' if one_law else 'laws'} of the data: {'; '.join(map(str, broken))}"
 
     # Where nothing is found.
 
@@ -515,7 +577,7 @@ class QuerySearch:
         assert best.proba is not None
         failed = f"no change was found that convinces {self.request.attempt_words(0, best.proba)}"
         if self.enough is not None:
-            n_free, n = max(int(self.allowed.sum()), 1), self.enough.state.n_edits
+            n_free, n = max(int(self.allowed.sum()), 1), self.enough.n_edits
             share = percent(self.n_changed(self.enough.series) / n_free)
             failed += f"; {n} edit{'s' * (n != 1)} that change{'s' * (n == 1)} {share} would do"
         return self.request.why_missed(0, best.proba, failed)
@@ -525,22 +587,3 @@ class QuerySearch:
         if not n:
             return "not even one answer was found; the first has the best attempt"
         return "only 1 answer was found" if n == 1 else f"only {n} different answers were found"
-
-
-def edit_words(kind: str, amount: float, group: str, start: int, end: int, info: SeriesInfo, row: int | None) -> str:
-    """Return an edit in words."""
-    rate = info.sampling_rate
-    when = f"steps {start} to {end}" if rate is None else f"{start / rate:.3g} to {end / rate:.3g} s"
-    if kind == "follow":
-        part = "" if amount == 1 else f", {amount:.3g} of the way"
-        how = f"as in training series {row}{part}" if row is not None else f"as the generator proposes{part}"
-    elif kind == "level":
-        how = f"moved by {amount:.3g} standard deviations"
-    elif kind == "size":
-        how = f"{amount:.3g} times as large"
-    elif kind == "shift":
-        later = "later" if amount > 0 else "earlier"
-        how = f"{abs(amount):g} steps {later}" if rate is None else f"{abs(amount) / rate:.3g} s {later}"
-    else:
-        how = "smoother"
-    return f"{group}: {how}, {when}"

@@ -61,18 +61,18 @@ class EditSpace:
             without=config.without_laws,
         )
         mutable = job.constraints.mutable
-        coordinates = coordinates.within(mutable)
         labels = None if job.info.outcome else job.y
         values = coordinates.of(series.values)
         inside = np.where(series.inside[..., None], values, np.nan)
         found = find_groups(inside, labels, coordinates, mutable, job.info.feature_names, seed, given=config.groups)
         return cls(coordinates, found, laws, np.nanstd(values[series.inside], axis=0))
 
-    def within(self, mutable: BoolArray) -> EditSpace:
-        """Return the space where fewer features (features,) may change."""
+    def within(self, mutable: BoolArray, measured: BoolArray) -> EditSpace:
+        """Return the space where fewer features (features,) may change, or are known at all."""
         coordinates = self.coordinates.within(mutable)
-        kept = [Group(g.name, tuple(c for c in g.columns if mutable[c])) for g in self.groups]
-        return replace(self, coordinates=coordinates, groups=tuple(g for g in kept if g.columns))
+        kept = [Group(g.name, tuple(c for c in g.columns if mutable[c] and measured[c])) for g in self.groups]
+        moving = tuple(g for g in kept if not set(g.columns) <= set(coordinates.dependent))
+        return replace(self, coordinates=coordinates, groups=moving)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -102,7 +102,7 @@ def find_groups(
 ) -> tuple[Group, ...]:
     """Return groups of coordinates whose differences between series of different classes go together.
 
-    The ends of a limb, and what depends on one another, are never apart.
+    The coordinates of a point are never apart, nor is a feature from the one that it follows.
 
     Parameters
     ----------
@@ -138,6 +138,7 @@ def find_groups(
     for number in np.unique(numbers):
         columns = tuple(sorted(c for i in np.flatnonzero(numbers == number).tolist() for c in units[i]))
         groups.append(Group(group_name([names[c] for c in columns], names), columns))
+    groups = _with_followers(groups, coordinates, mutable, np.nanstd(values, axis=(0, 1)), names)
     groups.sort(key=lambda group: group.columns)
     known = [group.name for group in groups]
     # Two groups of one name, such as two parts of the same arm, are told apart by their features.
@@ -148,10 +149,36 @@ def find_groups(
 
 
 def _units(coordinates: Coordinates, mutable: BoolArray) -> list[tuple[int, ...]]:
-    """Return what is never apart: the coordinates of the end of a limb, and single ones that follow no others."""
-    ends = [limb.end for limb in coordinates.limbs]
-    taken = {feature for end in ends for feature in end} | set(coordinates.dependent)
-    return [*ends, *((f,) for f in np.flatnonzero(mutable).tolist() if f not in taken)]
+    """Return what is never apart: the coordinates of a point of a body, and copies of a feature."""
+    points = {point for limb in coordinates.limbs for point in (limb.start, limb.end)}
+    follows = zip(coordinates.dependent, coordinates.weights, strict=True)
+    tied = [(feature, *np.flatnonzero(weights).tolist()) for feature, weights in follows]
+    copies = [features for features in tied if len(features) == 2]
+    unit = list(range(len(mutable)))
+    for features in [*points, *copies]:
+        known = {unit[f] for f in features}
+        unit = [min(known) if number in known else number for number in unit]
+    free = set(np.flatnonzero(mutable).tolist()) - {features[0] for features in tied if features not in copies}
+    members = [tuple(f for f in sorted(free) if unit[f] == number) for number in sorted(set(unit))]
+    return [some for some in members if some]
+
+
+def _with_followers(
+    groups: Sequence[Group], coordinates: Coordinates, mutable: BoolArray, spread: FloatArray, names: Sequence[str]
+) -> list[Group]:
+    """Return groups with the features that follow several others, each in the group of the one that it follows most."""
+    columns = [group.columns for group in groups]
+    known = {column for some in columns for column in some}
+    for feature, weights in zip(coordinates.dependent, coordinates.weights, strict=True):
+        if feature in known or not mutable[feature]:
+            continue
+        most = int(np.argmax(np.abs(weights) * spread[: len(weights)]))
+        at = next((k for k, some in enumerate(columns) if most in some), None)
+        if at is None:
+            columns.append((feature,))
+        else:
+            columns[at] = tuple(sorted((*columns[at], feature)))
+    return [Group(group_name([names[c] for c in some], names), some) for some in columns]
 
 
 def _likeness(

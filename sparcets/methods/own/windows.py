@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
 from sparcets.core.edits import fade
-from sparcets.core.series import FloatArray, IntArray
+from sparcets.core.series import BoolArray, FloatArray, IntArray
 
 KNOTS = 12  # borders of windows are multiples of this part of a series
 RISE = 1 / 8  # of a series, in which an edit fades in or out
@@ -15,11 +17,12 @@ SHRINK = (1 / 2, 1 / 4, 1 / 8)  # of a window, that are given up at a time
 
 
 class Windows:
-    """Windows between the knots of a series of ``n_steps`` steps, with their weights."""
+    """Windows between the knots of a series of ``n_steps`` steps, with their weights; ``borders`` are knots as well."""
 
-    def __init__(self, n_steps: int) -> None:
+    def __init__(self, n_steps: int, borders: Sequence[int] = ()) -> None:
         parts = max(1, min(KNOTS, n_steps // 2))
-        self.knots: list[int] = np.unique(np.linspace(0, n_steps, parts + 1).round().astype(int)).tolist()
+        knots = np.linspace(0, n_steps, parts + 1).round().astype(int)
+        self.knots: list[int] = np.unique([*knots.tolist(), *borders]).tolist()
         self.n_steps, self.rise = n_steps, max(1, round(n_steps * RISE))
         self._weights: dict[tuple[int, int], FloatArray] = {}
 
@@ -27,6 +30,12 @@ class Windows:
     def n_parts(self) -> int:
         """Number of parts between knots."""
         return len(self.knots) - 1
+
+    def longest(self, free: BoolArray) -> tuple[int, int]:
+        """Return the first and last knot of the longest window all of whose steps are free (time,)."""
+        pairs = list(combinations(range(len(self.knots)), 2))
+        fits = [(i, k) for i, k in pairs if free[self.knots[i] : self.knots[k]].all()]
+        return max(fits, key=lambda pair: self.knots[pair[1]] - self.knots[pair[0]], default=(0, 0))
 
     def rises(self, first: int, last: int) -> tuple[int, int]:
         """Return in how many steps a window between two knots fades in and out: not at the ends of the series."""
@@ -66,12 +75,16 @@ class Course(NamedTuple):
     unit: FloatArray | None = None
 
 
+ALL = -1  # instead of the number of a group
+
+
 class Move(NamedTuple):
-    """Another window of one group, between two knots."""
+    """Another window of one group, between two knots; or another amount of ``ALL`` groups."""
 
     group: int
     first: int
     last: int
+    amount: float = 1.0
 
 
 class State(NamedTuple):
@@ -89,9 +102,19 @@ class State(NamedTuple):
     amount: float = 1.0
 
     @property
+    def followers(self) -> list[int]:
+        """Groups that follow."""
+        return [int(group) for group in np.flatnonzero(self.windows[:, 1] > self.windows[:, 0])]
+
+    @property
     def n_edits(self) -> int:
         """Number of groups that follow."""
-        return int((self.windows[:, 1] > self.windows[:, 0]).sum())
+        return len(self.followers)
+
+    def alone(self) -> list[State]:
+        """Return states in which only one of the groups follows."""
+        numbers = np.arange(len(self.windows))[:, None]
+        return [self._replace(windows=np.where(numbers == group, self.windows, 0)) for group in self.followers]
 
     def moves(self, narrowest: int) -> list[Move]:
         """Return what can be given up: all that a group follows, or a part of its window."""
@@ -107,7 +130,9 @@ class State(NamedTuple):
         return moves
 
     def moved(self, move: Move) -> State:
-        """Return the state with another window of one group."""
+        """Return the state with another window of one group, or with another amount."""
+        if move.group == ALL:
+            return self._replace(amount=move.amount)
         windows = self.windows.copy()
         windows[move.group] = move.first, move.last
         return self._replace(windows=windows)

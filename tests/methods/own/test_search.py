@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
+from sparcets.core.explanation import NO_EVIDENCE
 from sparcets.core.laws import breaks
 from sparcets.core.series import Series, differs
 from sparcets.methods.own.search import QuerySearch
@@ -73,8 +74,19 @@ def test_an_edit_says_who_needs_it(fitted: sp.Explainer, plain: sp.Explanation) 
         first = [min(places[need] for need in edit.needed_by) for edit in edits]
         assert first == sorted(first)  # what the model needs comes first
         for k, edit in enumerate(edits):
-            without = sp.apply_edits(plain.query[i], edits[:k] + edits[k + 1 :])[None]
-            assert ("model" in edit.needed_by) == (fitted.classifier.predict(without) != 1)[0]
+            assert set(edit.needed_by) == needs_of(fitted, plain[i], edits[:k] + edits[k + 1 :])
+
+
+def needs_of(fitted: sp.Explainer, one: sp.Explanation, fewer: list[Any]) -> set[str]:
+    """Return who does not accept an answer with fewer edits as it accepts the answer."""
+    made, target = sp.apply_edits(one.query[0], fewer)[None], np.asarray(one.target)
+    needs = {"model"} if (fitted.classifier.predict(made) != target)[0] else set()
+    support = fitted._model_for(None).at_length(made.shape[1]).believe(Series(made), target).support.numpy()
+    if ((one.support > 0.5) & (support <= 0.5)).any():
+        needs.add("families")
+    before, after = (replace(one, counterfactual=X, evidence=NO_EVIDENCE) for X in (one.counterfactual, made))
+    is_real = [(e.plausibility["outside"] == 0) & (e.plausibility["jumps"] == 0) for e in (before, after)]
+    return needs | ({"realism"} if is_real[0] and not is_real[1] else set())
 
 
 def test_a_course_is_that_of_the_training_series(plain: sp.Explanation) -> None:
@@ -179,6 +191,32 @@ def test_no_more_entries_change_than_asked_for(fitted: sp.Explainer, share: floa
         share, 0
     ) - 0.1
     assert all("within the constraints (at most" in reason for reason in e.reason[e.status == "not_found"])
+
+
+def test_both_caps_hold_together(fitted: sp.Explainer) -> None:
+    e = explain(fitted, sparsity=0.15, edits=1)
+    assert_bits(e)
+    assert (e.share_changed <= 0.15).all() and all(len(e.edits(i)) <= 1 for i in range(12))
+    assert e.valid[ASKED].mean() > 0.5
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("frozen", 3), ("frozen by feature", 1), ("direction", 10), ("project", 10)]
+)
+def test_edits_that_constraints_leave_alone_are_preferred(fitted: sp.Explainer, name: str, most: int) -> None:
+    e = explain(fitted, constraints=sp.Constraints(**LIMITS[name]))
+    altered = [edit for i in range(12) for edit in e.edits(i) if edit.kind == "free"]
+    assert len(altered) <= most
+    one = explain(fitted, constraints=sp.Constraints(**LIMITS[name]), edits=1)
+    assert_bits(one)
+    assert one.valid[ASKED].mean() > 0.7 and all(len(one.edits(i)) <= 1 for i in range(12))
+
+
+def test_rounding_is_no_edit(fitted: sp.Explainer) -> None:
+    e = explain(fitted, constraints=sp.Constraints(**LIMITS["fixed_sum"]))
+    altered = [edit for i in range(12) for edit in e.edits(i) if edit.kind == "free"]
+    info: Any = fitted.info_
+    assert altered and all(abs(edit.amount) > 1e-6 * info.span[edit.columns[0]] for edit in altered)
 
 
 @pytest.mark.parametrize("most", [1, 2])
@@ -347,9 +385,41 @@ def test_no_answer_breaks_a_law(lawful: sp.Explainer, options: dict[str, Any]) -
     assert e.changed.any() and e.valid[:: options.get("n", 1)].mean() > 0.5
     made, query = e.counterfactual, e.query
     space = lawful._fitted_model().space
-    assert not breaks(lawful.laws_, space.coordinates, made, query).any()
+    assert not breaks(space.coordinates, made, query).any()
     np.testing.assert_allclose(made[..., 2], made[..., 0] + made[..., 1], atol=1e-9)
     assert (made[..., 3] == np.rint(made[..., 3])).all() and (made[..., 4] <= made[..., 5]).all()
+
+
+HELD = [
+    {"frozen": {"stride": [(0, 8)]}},
+    {"frozen": {"swing": [(0, 8)], "high": [(10, 20)]}},
+    {"immutable": ["stride"]},
+    {"immutable": ["high", "swing"]},
+    {"direction": {"stride": "down"}},
+    {"ranges": {"stride": (2.5, 4.0)}},
+    {"max_step": {"stride": 0.3, "low": 0.5}},
+    {"max_features": 1},
+]
+
+
+@pytest.mark.parametrize("limits", HELD, ids=str)
+def test_a_constraint_on_a_feature_of_a_law_leaves_the_law_alone(lawful: sp.Explainer, limits: dict[str, Any]) -> None:
+    queries = gait(24, 1)[0]
+    e = explain(lawful, queries, target=None, constraints=sp.Constraints(**limits))
+    assert_bits(e)
+    assert e.valid.mean() > 0.6
+    broken = breaks(lawful._fitted_model().space.coordinates, e.counterfactual, e.query)
+    assert np.array_equal(broken, [("of the data" in reason) for reason in e.reason]) and broken.mean() < 0.3
+
+
+def test_a_constraint_that_contradicts_a_law_wins_and_the_answer_says_so(lawful: sp.Explainer) -> None:
+    others = sp.Constraints(immutable=[name for name in NAMES if name != "stride"])
+    e = explain(lawful, gait(24, 1)[0], target=None, constraints=others)
+    assert_bits(e)
+    assert e.valid.mean() > 0.5 and set(np.flatnonzero(e.changed.any((0, 1)))) == {2}
+    assert set(e.verdict[e.valid]) <= {"doubtful", "trick"}
+    told = "the constraints break a law of the data: stride = stance + swing"
+    assert set(e.reason[e.valid]) == {told} and told in e[e.valid].text(0)
 
 
 def test_a_law_can_be_left_out(lawful: sp.Explainer) -> None:

@@ -51,20 +51,33 @@ def test_names_are_told_apart() -> None:
     assert both.name == "both arms" and both.columns == tuple(range(8))
 
 
-def test_what_may_not_change_or_follows_others_is_in_no_group() -> None:
+def test_what_may_not_change_is_in_no_group_and_what_follows_others_in_that_of_the_first_of_them() -> None:
     X = together([3, 2])
     mutable = np.array([True, False, True, True, True])
     assert [group.columns for group in groups(X, mutable=mutable)] == [(0, 2), (3, 4)]
-    follows = Coordinates(tolerance=np.zeros(5), dependent=(4,), weights=np.array([[1.0, 0, 0, 1, 0]]))
-    assert [group.columns for group in groups(X, follows)] == [(0, 1, 2), (3,)]
+    follows = Coordinates(tolerance=np.zeros(5), dependent=(4,), weights=np.array([[0.01, 0, 0, 1, 0]]))
+    assert [group.columns for group in groups(X, follows)] == [(0, 1, 2), (3, 4)]
+    alone = groups(X, follows, mutable=np.array([True, True, True, False, True]))
+    assert [group.columns for group in alone] == [(0, 1, 2), (4,)]
+    copy = Coordinates(tolerance=np.zeros(5), dependent=(4,), weights=np.array([[2.0, 0, 0, 0, 0]]))
+    assert [group.columns for group in groups(together([1] * 5), copy)] == [(0, 4), (1,), (2,), (3,)]
     assert groups(X, mutable=np.zeros(5, dtype=bool)) == ()
 
 
-def test_the_end_of_a_limb_is_never_apart() -> None:
+def test_the_coordinates_of_a_point_are_never_apart() -> None:
     X = together([1, 1, 1, 1])
     arm = Coordinates(tolerance=np.zeros(4), limbs=(Limb(start=(0, 1), end=(2, 3)),))
-    found = [group.columns for group in groups(arm.of(X), arm)]
-    assert all({2, 3} <= set(columns) or not {2, 3} & set(columns) for columns in found)
+    found = [set(group.columns) for group in groups(arm.of(X), arm)]
+    assert found in ([{0, 1}, {2, 3}], [{0, 1, 2, 3}])
+
+
+def test_shoulders_at_one_height_are_one_group() -> None:
+    names = [f"{side}{point}_{axis}" for point in ("Shoulder", "Elbow") for side in ("Left", "Right") for axis in "xy"]
+    limbs = (Limb(start=(0, 1), end=(4, 5)), Limb(start=(2, 3), end=(6, 7)))
+    level = np.eye(8)[[1]]
+    body = Coordinates(tolerance=np.zeros(8), limbs=limbs, dependent=(3,), weights=level)
+    found = {group.name: group.columns for group in groups(together([1] * 8), body, names=names)}
+    assert found["both shoulders"] == (0, 1, 2, 3)
 
 
 def test_groups_of_the_user_come_first() -> None:
@@ -101,7 +114,8 @@ def test_a_space_where_less_may_change_and_stored() -> None:
         ex = sp.Explainer(model, config).fit(ds, progress=False)
     assert ex.groups_ == {"f0 and f1": ("f0", "f1"), "f2": ("f2",), "f3 and f4": ("f3", "f4")}
     space = ex._fitted_model().space
-    fewer = space.within(np.array([True, True, False, False, True]))
-    assert [group.columns for group in fewer.groups] == [(0, 1), (4,)]
+    mutable, measured = np.array([True, True, False, False, True]), np.array([True, False, True, True, True])
+    assert [group.columns for group in space.within(mutable, mutable).groups] == [(0, 1), (4,)]
+    assert [group.columns for group in space.within(mutable, measured).groups] == [(0,), (4,)]
     again = EditSpace.from_dict(space.to_dict())
     assert again.to_dict() == space.to_dict() and again.groups == space.groups and again.laws == space.laws
