@@ -254,7 +254,7 @@ def _find_network(
         elif known is None:
             series, y = Series(dataset.X_train, dataset.lengths_train), labels_of(dataset.y_train)
             known = TorchRegressor(architecture, settings).fit_unchecked(
-                series.values, y, series.lengths, progress=progress, subjects=dataset.subjects_train
+                series, y, progress=progress, subjects=dataset.subjects_train
             )
         _trained[fingerprint, device] = known
         networks.append(known)

@@ -249,7 +249,7 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
             if (tested.steps == tested.n_steps).all() and not series.unequal:
                 tested = Series(tested.values)  # nothing is padded
             parts.append(_Labelled(tested, y, held_out=True))
-    rows = model.validation_rows(series.values, series.lengths)
+    rows = model.validation_rows(series)
     if rows is not None:
         parts.append(replace(training.take(rows), held_out=True))
     found = max(parts, key=lambda part: len(part.series), default=training)

@@ -192,7 +192,7 @@ class Model(ABC):
             f"{self.name} is a black box, which has no gradients. Wrap an nn.Module, or use a method that needs none."
         )
 
-    def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
+    def validation_rows(self, series: Series) -> IntArray | None:
         """Return which of the training series of a fit it was not trained on itself; None where that is not known."""
         return None
 

@@ -242,22 +242,22 @@ class TorchClassifier(_Network, Classifier):
             X, y, lengths, names = X.X_train, X.y_train, X.lengths_train, X.class_names
         elif y is None:
             raise DataError("fit needs labels: fit(dataset) or fit(X, y).")
-        X, lengths = check_padded(X, lengths, gaps=self.takes_gaps)
-        self.check_gaps(Series(X, lengths))
-        labels, found = check_labels(y, n_samples=len(X), class_names=names)
+        series = Series(*check_padded(X, lengths, gaps=self.takes_gaps))
+        self.check_gaps(series)
+        labels, found = check_labels(y, n_samples=len(series), class_names=names)
         named = names is not None or found != tuple(str(k) for k in range(len(found)))
-        lengths = None if (Series(X, lengths).steps == X.shape[1]).all() else lengths  # where nothing is padded
-        self.fit_unchecked(X, labels, lengths, found, named=named, progress=progress, subjects=subjects)
+        if (series.steps == series.n_steps).all():
+            series = Series(series.values)  # nothing is padded
+        self.fit_unchecked(series, labels, found, named=named, progress=progress, subjects=subjects)
         watched = self.validation_rows_
-        warn_of_shared_subjects(subjects, np.setdiff1d(np.arange(len(X)), watched), watched, "the validation part")
+        warn_of_shared_subjects(subjects, np.setdiff1d(np.arange(len(series)), watched), watched, "the validation part")
         return self
 
     @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
     def fit_unchecked(
         self,
-        X: FloatArray,
+        series: Series,
         y: IntArray | FloatArray,
-        lengths: IntArray | None,
         class_names: tuple[str, ...],
         *,
         named: bool,
@@ -269,9 +269,9 @@ class TorchClassifier(_Network, Classifier):
         ``y`` are labels (batch,), or probabilities (batch, classes) to be matched. Unlike ``fit``, it takes classes
         without a series. ``subjects`` (batch,) are those of a Dataset.
         """
-        series, config = Series(X, lengths), self.config
+        config = self.config
         try:
-            self._prepare(Scaler.fit(X, lengths), class_names, named, series.n_steps)
+            self._prepare(Scaler.fit(series.values, series.lengths), class_names, named, series.n_steps)
             self.unequal = self.takes_longer = series.unequal
             split = _validation_split(y, config, subjects)
             self.validation_rows_ = np.sort(split[1][~np.isin(split[1], split[0])])
@@ -312,9 +312,9 @@ class TorchClassifier(_Network, Classifier):
         logits = self._raw(x, lengths)
         return with_prediction(logits.log_softmax(1), logits.argmax(1))
 
-    def validation_rows(self, X: FloatArray, lengths: IntArray | None) -> IntArray | None:
+    def validation_rows(self, series: Series) -> IntArray | None:
         """Return the rows that were left out of its training, if these are the series that it was fitted on."""
-        scaler = Scaler.fit(X, lengths)
+        scaler = Scaler.fit(series.values, series.lengths)
         if not all(np.array_equal(getattr(scaler, name), getattr(self._scaler, name)) for name in ("center", "scale")):
             return None
         return self.validation_rows_ if len(self.validation_rows_) else None
@@ -435,25 +435,17 @@ class TorchRegressor(_Network, Regressor):
     error_ = np.nan
 
     @torch.inference_mode(mode=False)  # gradients are computed, also within no_grad or inference_mode
-    def fit_unchecked(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        lengths: IntArray | None = None,
-        *,
-        progress: bool | None,
-        subjects: Any = None,
-    ) -> Self:
-        """Train on checked series (batch, time, features), numbers (batch, outputs), and true lengths or None.
+    def fit_unchecked(self, series: Series, y: FloatArray, *, progress: bool | None, subjects: Any = None) -> Self:
+        """Train on checked series and numbers (batch, outputs).
 
         Where ``subjects`` (batch,) are known, nobody is in both the part that it learns from and the validation part.
         """
-        config, series, spread = self.config, Series(X, lengths), y.std(0)
+        config, spread = self.config, y.std(0)
         outcome = Scaler(center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
-        self._prepare(Scaler.fit(X, lengths), outcome, series.n_steps)
+        self._prepare(Scaler.fit(series.values, series.lengths), outcome, series.n_steps)
         self.unequal = series.unequal
         seed = spawn(config.seed, "validation")
-        rows = np.zeros(len(X), dtype=np.int64)
+        rows = np.zeros(len(series), dtype=np.int64)
         split = held_out_split(rows, subjects, test_size=config.validation, seed=seed)
         stopping = EarlyStopping("validation_loss", config.patience, network=self._network)
         standard = torch.tensor((y - outcome.center) / outcome.scale, dtype=torch.float32)

@@ -20,6 +20,7 @@ from sparcets.core.errors import (
     UnknownNameError,
 )
 from sparcets.core.seeding import spawn
+from sparcets.core.series import Series
 from sparcets.data.splits import stratified_split
 from sparcets.models import network as torch_classifier
 from sparcets.models.base import frozen
@@ -119,7 +120,7 @@ def test_a_failed_check_keeps_the_first_fit_and_a_training_cut_off_is_no_fit(mon
 def test_series_that_were_checked_train_the_same_and_may_lack_a_class_or_have_probabilities_as_labels():
     def learn(labels, names=("0", "1", "2")):
         clf = sp.TorchClassifier("fcn", config(epochs=2))
-        return clf.fit_unchecked(X, labels, None, names, named=True, progress=False)
+        return clf.fit_unchecked(Series(X), labels, names, named=True, progress=False)
 
     assert same_weights(learn(Y), fit(epochs=2))
     assert learn(Y, tuple("abcd")).predict_proba(NEW).shape == (30, 4)  # no series of class d

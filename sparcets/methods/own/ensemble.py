@@ -407,10 +407,10 @@ class Members:
             if info.outcome:
                 regressor = TorchRegressor(architecture, own)
                 numbers = job.numbers[rows[some]]
-                regressor.fit_unchecked(part.values, numbers, part.lengths, progress=False, subjects=people)
+                regressor.fit_unchecked(part, numbers, progress=False, subjects=people)
                 return [regressor] if regressor.error_ < 1 else []
             net = TorchClassifier(architecture, own).fit_unchecked(
-                part.values, y[some], part.lengths, info.class_names, named=True, progress=False, subjects=people
+                part, y[some], info.class_names, named=True, progress=False, subjects=people
             )
             said = net.outputs_unchecked(part).argmax(1)
             return [net] if np.mean(said == y[some]) > chance else []

@@ -84,7 +84,7 @@ def distill(
     config = replace(config, missing="forward" if model.takes_gaps else "refuse")
     if isinstance(model, Regressor):
         regressor = TorchRegressor(ARCHITECTURE, config)
-        regressor.fit_unchecked(varied.values, outputs, varied.lengths, progress=progress, subjects=people)
+        regressor.fit_unchecked(varied, outputs, progress=progress, subjects=people)
         log.info("the surrogate is off by %.3f standard deviations from %s", regressor.error_, model.name)
         return regressor
     outputs = outputs.clip(0.0, None)
@@ -93,9 +93,7 @@ def distill(
     if never:
         log.info("%s never predicts %s, so neither will its surrogate", model.name, ", ".join(never))
     surrogate = TorchClassifier(ARCHITECTURE, config)
-    surrogate.fit_unchecked(
-        varied.values, proba, varied.lengths, class_names, named=True, progress=progress, subjects=people
-    )
+    surrogate.fit_unchecked(varied, proba, class_names, named=True, progress=progress, subjects=people)
     agreement = 1 - min(surrogate.history_["validation_error"])
     log.info("the surrogate agrees with %s on %.3f of the series that were held out", model.name, agreement)
     return surrogate
