@@ -391,7 +391,7 @@ class ShardWriter(ShardFolder):
         """Return the finished shard of these queries, or None if it has to be computed.
 
         Raises StorageError if the shard holds other queries, lengths, side inputs or targets. Nothing is written before
-        :meth:`begin`, so the folder is then unchanged.
+        :meth:`write`, so the folder is then unchanged.
         """
         shard = _readable(_file(self.folder, number))
         if shard is None:
@@ -417,14 +417,11 @@ class ShardWriter(ShardFolder):
         self.seconds += shard.seconds
         return shard
 
-    def begin(self) -> None:
-        """Mark the folder as unfinished; call before the first :meth:`write`."""
+    def write(self, number: int, shard: Explanation) -> None:
+        """Write a shard atomically; the folder is marked as unfinished before the first one."""
         if not self._begun:
             self.write_header(finished=False)
         self._begun = True
-
-    def write(self, number: int, shard: Explanation) -> None:
-        """Write a shard atomically."""
         shard.save(_file(self.folder, number), compress=False)
         self.seconds += shard.seconds
 

@@ -84,15 +84,8 @@ class SavedModel:
         file, content = self._read(folder)
         header = self._header(file, content)
         try:
-            found = header["format"]
-            if found != self.format:
-                raise FileFormatError(
-                    f"{folder} has format {found}, this version reads format {self.format}. Fit and save it again."
-                )
             arrays = safetensors.numpy.load(content)
             same = header["arrays"] == digest_of_arrays(arrays)
-        except FileFormatError:
-            raise
         except DAMAGE as error:
             raise damaged(file, f"{type(error).__name__}: {error}") from error
         if not same:
@@ -125,9 +118,15 @@ class SavedModel:
         try:
             metadata = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
             (text,) = metadata.values()  # a single entry: a damaged name changes nothing
-            return check_digest(json.loads(text))
+            header = check_digest(json.loads(text))
+            found = header["format"]
         except MALFORMED as error:
             raise FileFormatError(f"{file} is not a saved {self.what}, or it is damaged: {error}.") from error
+        if found != self.format:
+            raise FileFormatError(
+                f"{file} has format {found}, this version reads format {self.format}. Fit and save it again."
+            )
+        return header
 
 
 def _is_ours(file: Path) -> bool:

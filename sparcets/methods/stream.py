@@ -185,7 +185,6 @@ def answer_to_folder(
                 side = known.typed(parts)
             finished = writer.finished_shard(n_shards, Series(X, block.series.lengths), asked, side)
             if finished is None:
-                writer.begin()
                 writer.write(n_shards, queries.named(answer(block)))
             else:
                 now = queries.named(finished)

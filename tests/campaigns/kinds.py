@@ -159,7 +159,6 @@ def of_shards(folder: Path) -> Any:
 
 def _write_shards(folder: Path) -> None:
     writer = ShardWriter(folder, {"n": 1})
-    writer.begin()
     for number in range(2):
         writer.write(number, explanation()[2 * number : 2 * number + 2])
     writer.finish(2)

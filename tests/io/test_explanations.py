@@ -162,7 +162,6 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, room_for: Any) -> None:
 def write(folder: Path, whole: Explanation) -> ExplanationFolder:
     """Write two shards, of the first two answers and of the others."""
     writer = ShardWriter(folder, QUESTION)
-    writer.begin()
     writer.write(0, whole[:2])
     writer.write(1, whole[2:])
     return writer.finish(2)
@@ -179,7 +178,6 @@ def test_arrays_are_read_on_access(tmp_path: Path) -> None:
 
 def test_unfinished_folder(tmp_path: Path) -> None:
     writer = ShardWriter(tmp_path, QUESTION)
-    writer.begin()
     writer.write(0, explanation())
     with pytest.raises(FileFormatError, match="is not finished: call explain with the same queries"):
         load_explanation(tmp_path)
