@@ -4,7 +4,6 @@ import copy
 import dataclasses
 import inspect
 import json
-import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparcets.core.config import Config, check_config
+from sparcets.core.config import Config
 from sparcets.core.errors import ConfigError
 
 
@@ -151,20 +150,6 @@ def test_what_is_no_setting_is_refused() -> None:
         with pytest.raises(ConfigError, match=message):
             Example.from_dict(data)  # type: ignore[arg-type]
     assert list(inspect.signature(Example).parameters)[:2] == ["epochs", "lr"], "what editors and help() show"
-
-
-def test_settings_of_another_class() -> None:
-    assert check_config(Example(epochs=3), Example, "It").epochs == 3
-    for config, message in [
-        (Weights(), "got Weights. Use that, or Example()."),
-        (Weights, "got the class Weights. Use that, or Example()."),
-        (Example, "got the class Example. Pass an instance: Example()."),
-        ({}, "got dict. Pass Example.from_dict(config)."),
-    ]:
-        with pytest.raises(ConfigError, match=f"^It takes an Example, {re.escape(message)}$"):
-            check_config(config, Example, "It", instead="that")
-    with pytest.raises(ConfigError, match=r"^It takes a Weights, got int. Pass Weights\(\).$"):
-        check_config(3, Weights, "It")
 
 
 configs = st.builds(

@@ -30,18 +30,6 @@ def test_defaults_and_presets_hold_and_come_back(kind: Any) -> None:
     assert set(kind.limits) <= {field.name for field in dataclasses.fields(kind)}
 
 
-@every_config
-def test_every_field_can_be_set_by_text(kind: type[Config]) -> None:
-    config = kind()
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if isinstance(value, Config):
-            first = dataclasses.fields(value)[0].name
-            assert config.override(f"{field.name}.{first}={getattr(value, first)}") == config
-        else:
-            assert config.override(f"{field.name}={value}") == config
-
-
 JUST_BEYOND = {">= 1": 0, ">= 10": 9, ">= 0": -1, "> 0": 0, "in [0, 1)": 1, "between 0 and 1": 1}
 
 

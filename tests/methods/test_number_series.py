@@ -116,7 +116,7 @@ def test_long_series_are_worked_on_by_their_averages(small, tmp_path):
 
 
 def test_a_fit_that_was_cut_off_is_resumed_and_a_finished_one_not_repeated(tmp_path, monkeypatch):
-    series, numbers, model = X[:40], X[:40, :, 0].mean(1), sp.wrap(Level(), task="regression")
+    series, numbers, model = X[:24], X[:24, :, 0].mean(1), sp.wrap(Level(), task="regression")
 
     def fit(numbers, **settings):
         return sp.Explainer(model, TINY).fit(series, numbers, **settings, progress=False)

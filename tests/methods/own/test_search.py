@@ -268,29 +268,7 @@ def test_several_answers_differ_in_what_they_change(fitted: sp.Explainer, plain:
     assert not missing[:, 0].any() and all("found" in reason for reason in e.reason[missing.ravel()])
 
 
-def test_what_does_not_exist_several_times_is_not_found(fitted: sp.Explainer) -> None:
-    only = sp.Constraints(immutable=["f0", "f2", "f3"], frozen=[(0, 6), (14, 20)])
-    e = explain(fitted, QUERIES[ASKED][:3], n=3, constraints=only)
-    assert_bits(e)
-    missing = e.status == "not_found"
-    assert missing.any() and all(
-        "was found" in r or "were found" in r for r in e.reason[missing & ~e.changed.any((1, 2))]
-    )
-
-
-def test_an_answer_is_as_probable_as_asked_for(fitted: sp.Explainer) -> None:
-    e = explain(fitted, confidence=0.999999)
-    assert_bits(e)
-    assert (e.probability[e.valid] >= 0.999999).all() and e.valid[ASKED].all()
-
-
 # Other kinds of series and models.
-
-
-def test_double_precision() -> None:
-    e = explain(fit(sp.wrap(MeanModule().double(), n_classes=3), X.astype(float)), QUERIES.astype(float))
-    assert_bits(e)
-    assert e.counterfactual.dtype == np.float64 and e.valid[ASKED].all()
 
 
 def test_black_boxes() -> None:
