@@ -1,4 +1,4 @@
-"""Regressors and series as they come: of unequal length, with missing values, long; and fits that were cut off."""
+"""Regressors and series as they come: of unequal length, and with missing values."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,6 @@ import torch
 from torch import nn
 
 import sparcets as sp
-from sparcets.methods.own import explainer as method
-from sparcets.methods.own import grid
-from sparcets.methods.own import grid as long_fit
 from sparcets.testing.data import make_series
 
 N, STEPS = 72, 20
@@ -80,61 +77,3 @@ def test_saved(fitted, tmp_path):
     again = sp.load(tmp_path / "explainer", fitted.classifier).explain(WITH_GAPS[LOW[:2]], **asked)
     np.testing.assert_array_equal(again.counterfactual, e.counterfactual)
     np.testing.assert_array_equal(again.prediction, e.prediction)
-
-
-@pytest.fixture(scope="module")
-def small():
-    """Series of more than 15 steps are long, and become at most 10 points of 2 steps."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(method, "LONGEST", 15)
-        patch.setattr(grid, "MAX_POINTS", 10)
-        patch.setattr(long_fit, "SURROGATE_STEPS", 100)
-        yield
-
-
-def test_long_series_are_worked_on_by_their_averages(small, tmp_path):
-    def whole(series):
-        assert series.shape[1] == STEPS
-        return np.asarray(series)[:, :, 0].mean(1)
-
-    numbers = whole(X)
-    goal, low = float(np.quantile(numbers, 0.8)), np.flatnonzero(numbers < np.median(numbers))[:4]
-    model = sp.wrap(whole, task="regression")
-    fitted = sp.Explainer(model, TINY).fit(X, numbers, progress=False)
-    assert "see averages of 2 steps; the model sees whole series" in fitted.summary()
-    e = fitted.explain(X[low], target=sp.AtLeast(goal), constraints=sp.Constraints(frozen=[(0, 3)]), progress=False)
-    assert e.valid.all() and not e.changed[:, :3].any()
-    np.testing.assert_allclose(e.prediction[:, 0], whole(e.counterfactual))
-    assert e.believed.any() and np.isfinite(e.plausibility["distance"]).all()
-    curved = fitted.explain(X[low[:1]], target=sp.AtLeast(goal), curve=True, progress=False)
-    assert np.isfinite(curved.curve["share"]).any()
-    fitted.save(tmp_path)
-    again = sp.load(tmp_path, model).explain(
-        X[low], target=sp.AtLeast(goal), constraints=sp.Constraints(frozen=[(0, 3)]), progress=False
-    )
-    np.testing.assert_array_equal(again.counterfactual, e.counterfactual)
-
-
-def test_a_fit_that_was_cut_off_is_resumed_and_a_finished_one_not_repeated(tmp_path, monkeypatch):
-    series, numbers, model = X[:24], X[:24, :, 0].mean(1), sp.wrap(Level(), task="regression")
-
-    def fit(numbers, **settings):
-        return sp.Explainer(model, TINY).fit(series, numbers, **settings, progress=False)
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("cut off")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(method, "measure_numbers", refuse)  # the last step of a fit
-        with pytest.raises(AssertionError, match="cut off"):
-            fit(numbers, checkpoint=tmp_path)
-    resumed, whole = fit(numbers, checkpoint=tmp_path), fit(numbers)
-    monkeypatch.setattr(method, "fit_number_model", refuse)
-    again = fit(numbers, checkpoint=tmp_path)
-    goal = sp.AtLeast(float(np.quantile(numbers, 0.8)))
-    one, *others = (fitted.explain(X[:4], target=goal, progress=False) for fitted in (whole, resumed, again))
-    for other in others:
-        np.testing.assert_array_equal(one.counterfactual, other.counterfactual)
-    assert again.history_ == resumed.history_ == whole.history_
-    with pytest.raises(AssertionError, match="cut off"):  # of other numbers it is another fit
-        fit(numbers + 1, checkpoint=tmp_path)

@@ -128,6 +128,22 @@ def test_the_view_takes_details_of_the_nearest_series(small: None) -> None:
     np.testing.assert_array_equal(view.predict(lifting.averages.values), view.model.predict(X))
 
 
+def test_numbers_of_long_series(small: None) -> None:
+    def whole(series: Any) -> Any:
+        assert series.shape[1] == N_STEPS
+        return np.asarray(series)[:, :, 0].mean(1)
+
+    numbers = whole(X)
+    goal, low = sp.AtLeast(float(np.quantile(numbers, 0.8))), np.flatnonzero(numbers < np.median(numbers))[:3]
+    fitted = sp.Explainer(sp.wrap(whole, task="regression"), SETTINGS).fit(X, numbers, progress=False)
+    assert "see averages of 4 steps; the model sees whole series" in fitted.summary()
+    limits = sp.Constraints(frozen=[(0, 9)])
+    e = fitted.explain(X[low], target=goal, constraints=limits, curve=True, progress=False)
+    assert e.valid.all() and not e.changed[:, :9].any() and np.isfinite(e.curve["share"]).any()
+    np.testing.assert_allclose(e.prediction[:, 0], whole(e.counterfactual))
+    assert e.believed.any() and np.isfinite(e.plausibility["distance"]).all()
+
+
 @pytest.mark.long
 def test_three_thousand_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(long_fit, "SURROGATE_STEPS", 20)

@@ -81,14 +81,24 @@ def test_the_summary_says_what_was_fitted_and_how_good_it_is(fitted):
     assert summarise({f"held_out_{name}": [0.0] for name in ("valid", "believed", "changed")}).startswith("No answer")
 
 
-def test_a_finished_fit_is_not_repeated(tmp_path, monkeypatch):
-    whole = build(*SHORT).fit(X, Y, checkpoint=tmp_path)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_finished_fit_is_not_repeated(tmp_path, monkeypatch, task):
+    numbers = X[:, :, 0].mean(1)
+    model = None if task == "classification" else sp.wrap(lambda Z: np.asarray(Z)[:, :, 0].mean(1), task=task)
+    y, target = (Y, 1) if model is None else (numbers, sp.AtLeast(float(np.quantile(numbers, 0.8))))
+
+    def fit(labels):
+        return build(*SHORT, classifier=model).fit(X[:60], labels[:60], checkpoint=tmp_path)
+
+    whole = fit(y)
     monkeypatch.setattr(ClassifierStep, "update", lambda *args: pytest.fail("trained again"))
     monkeypatch.setattr(Family, "fit", lambda *args, **options: pytest.fail("trained again"))
-    again = build(*SHORT).fit(X, Y, checkpoint=tmp_path)
+    again = fit(y)
     assert again.history_ == whole.history_
-    one, other = (e.explain(QUERIES, target=1).counterfactual for e in (whole, again))
+    one, other = (e.explain(QUERIES[:6], target=target).counterfactual for e in (whole, again))
     assert one.tobytes() == other.tobytes()
+    with pytest.raises(pytest.fail.Exception, match="trained again"):  # of other labels it is another fit
+        fit((y + 1) % 3 if model is None else y + 1)
 
 
 # Black boxes.
