@@ -101,9 +101,6 @@ def test_a_finished_fit_is_not_repeated(tmp_path, monkeypatch, task):
         fit((y + 1) % 3 if model is None else y + 1)
 
 
-# Black boxes.
-
-
 # Much and little data.
 
 
