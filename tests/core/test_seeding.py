@@ -1,8 +1,5 @@
 """Child seeds: stable, independent of each other and of the global random state."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,16 +25,3 @@ def test_seed_must_be_an_integer() -> None:
     for seed in (1.0, "1", None, True, np.float64(2)):
         with pytest.raises(ConfigError, match="seed must be a whole number, got"):
             spawn(seed, "x")  # type: ignore[arg-type]
-
-
-def test_a_first_import_of_scikit_learn_leaves_python_s_generator_alone() -> None:
-    script = """
-import random
-import numpy as np
-import torch
-from sparcets.methods.own.forest import Forest
-before = random.getstate()
-Forest.fit(torch.arange(9.0)[:, None], np.arange(9) % 2, 2, n_trees=5, max_depth=2, seed=0)
-assert random.getstate() == before
-"""
-    subprocess.run([sys.executable, "-c", script], check=True)

@@ -36,8 +36,9 @@ def test_numbers_as_text_keep_the_models_order():
 def test_a_named_model_names_the_classes_and_labels_may_be_either():
     named = sp.wrap(mean_proba, class_names=CLASSES)
     for y in (Y, np.array(CLASSES)[Y]):
-        ex = sp.Nearest(named).fit(X, y)
+        ex = sp.Nearest(named).fit(X, y, constraints=sp.Constraints(immutable=[3]))
         assert ex.info_.class_names == CLASSES
+        assert "series of 8 steps and 4 features (3 mutable), classes calm, brisk, wild" in ex.summary()
         assert ex.explain(X[Y != 1], target="brisk").valid.all()
 
 

@@ -7,7 +7,7 @@ import torch
 import sparcets as sp
 from sparcets.data.splits import held_out_split
 from sparcets.evaluation.judges import find_judges
-from sparcets.methods.own import quality
+from sparcets.methods.own import ensemble, quality
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.quality import ADVICE, split_held_out, summarise
 from sparcets.models import network as torch_classifier
@@ -136,6 +136,7 @@ def test_nobody_is_in_two_parts_of_any_split_of_a_fit(monkeypatch, task, tmp_pat
         splits.append([set(np.asarray(subjects)[rows]) for rows in parts])
         return parts
 
+    monkeypatch.setattr(ensemble, "NETWORK_STEPS", 10)
     for place in (torch_classifier, torch_regressor, quality):
         monkeypatch.setattr(place, "held_out_split", recorded)
     rows, people = np.arange(len(X)), np.array([f"p{i % 8}" for i in range(len(X))])

@@ -1,7 +1,6 @@
 """Interval statistics: mean, standard deviation and rise of each interval, as NumPy computes them."""
 
 import numpy as np
-import pytest
 import torch
 
 from sparcets.methods.own.intervals import INTERVALS, SHORTEST, IntervalStatistics
@@ -36,16 +35,6 @@ def test_intervals_lie_within_the_series_and_use_every_channel_about_equally_oft
     assert (module.start >= 0).all() and (module.end <= 14).all()
     assert length.min() == SHORTEST and length.max() > 10
     assert np.ptp(np.bincount(module.channel)) <= 1
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 3, 40])
-@pytest.mark.parametrize("n_features", [1, 2 * INTERVALS])
-def test_any_length_and_number_of_channels(n_steps, n_features):
-    series = torch.randn(4, n_steps, n_features, generator=torch.Generator().manual_seed(0))
-    module = IntervalStatistics.draw(series, seed=0)
-    features = module(series)
-    assert features.shape == (4, 3 * INTERVALS) and torch.isfinite(features).all()
-    assert (module.channel < n_features).all() and (module.end <= n_steps).all() and (module.end > module.start).all()
 
 
 def test_gradients_are_those_of_finite_differences_and_finite_on_constant_series():

@@ -65,14 +65,6 @@ def test_with_many_channels_each_interval_is_of_some_of_them():
     assert not torch.equal(other.channels, module.channels)
 
 
-@pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 50])
-@pytest.mark.parametrize("sharp", [False, True])
-def test_series_of_any_length(n_steps, sharp):
-    series = torch.randn(3, n_steps, 2, generator=torch.Generator().manual_seed(0))
-    features = IntervalQuantiles.draw(series, seed=0, sharp=sharp)(series)
-    assert len(features) == 3 and features.shape[1] > 0 and torch.isfinite(features).all()
-
-
 def test_gradients_are_those_of_finite_differences():
     module = IntervalQuantiles.draw(X, seed=0)
     weight = torch.randn(module(X).shape[1], dtype=torch.float64, generator=torch.Generator().manual_seed(0))
