@@ -15,7 +15,7 @@ from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
 from sparcets.core.evidence import FRAGILE, MAJORITY, MAX_DISTANCE, MAX_STRETCH, Evidence, shape_of
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import Numbers, Outcome
+from sparcets.core.outcome import Numbers
 from sparcets.core.series import (
     BoolArray,
     FloatArray,
@@ -171,42 +171,43 @@ class Explanation:
 
         Of a regressor: whether its number lies within the target.
         """
-        return self.predictions.reached
-
-    @property
-    def predictions(self) -> Predictions:
-        """What the model predicts before and after, and whether and how that is told: of classes, or of numbers."""
-        return (
-            ClassPredictions(self) if self.numbers is None else NumberPredictions(self, self.numbers, self.info.numbers)
-        )
+        if self.numbers is not None:
+            return self.numbers.reached
+        return is_reached(self.proba_after, self.target, self.confidence)
 
     @property
     def probability(self) -> FloatArray:
         """Probability of the target after the change; NaN for a regressor."""
-        return self.predictions.probability
+        if self.numbers is not None:
+            return np.full(len(self), np.nan)
+        return np.asarray(self.proba_after[np.arange(len(self)), self.target])
 
     @property
     def predicted(self) -> IntArray:
         """Class predicted for each query."""
-        said = self.predictions
-        if isinstance(said, NumberPredictions):
+        if self.numbers is not None:
             raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
-        return said.before
+        return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
 
     @property
     def prediction_before(self) -> np.ndarray[Any, Any]:
         """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
-        return self.predictions.before
+        return self.predicted if self.numbers is None else self.numbers.before
 
     @property
     def prediction(self) -> np.ndarray[Any, Any]:
         """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
-        return self.predictions.after
+        return np.asarray(self.proba_after.argmax(1), dtype=np.int64) if self.numbers is None else self.numbers.after
 
     @property
     def target_names(self) -> StrArray:
         """The target of each answer in words: the name of a class, or where the number has to lie."""
-        return self.predictions.target_names
+        return np.asarray(np.array(self.class_names)[self.target]) if self.numbers is None else self.target
+
+    @property
+    def predictions(self) -> Predictions:
+        """What the model predicts before and after, in words."""
+        return Predictions(self)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -415,133 +416,59 @@ class Explanation:
             write_npz(file, {"header": np.array(json.dumps(add_digest(header))), **arrays}, compress=compress)
 
 
-class ClassPredictions:
-    """What the model says of the queries and answers of an explanation: classes and their probabilities.
-
-    All that differs between classes and numbers is asked here, and of :class:`NumberPredictions`.
-
-    Attributes
-    ----------
-    head
-        What :meth:`say_after` tells, as the head of a column.
-    """
-
-    head = "p(target)"
+class Predictions:
+    """What the model says of single queries and answers of an explanation, in words: of classes, or of numbers."""
 
     def __init__(self, e: Explanation) -> None:
-        self.e = e
+        self.e, self.numbers = e, e.numbers
 
     @property
-    def reached(self) -> BoolArray:
-        """Whether the target has the largest probability, and at least the confidence asked for (answers,)."""
-        return is_reached(self.e.proba_after, self.e.target, self.e.confidence)
-
-    @property
-    def probability(self) -> FloatArray:
-        """Probability of each target after the change (answers,)."""
-        return np.asarray(self.e.proba_after[np.arange(len(self.e)), self.e.target])
-
-    @property
-    def before(self) -> IntArray:
-        """Class of each query."""
-        return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
-
-    @property
-    def after(self) -> IntArray:
-        """Class of each counterfactual."""
-        return np.asarray(self.e.proba_after.argmax(1), dtype=np.int64)
-
-    @property
-    def target_names(self) -> StrArray:
-        """Name of each target class."""
-        return np.asarray(np.array(self.e.class_names)[self.e.target])
+    def head(self) -> str:
+        """What :meth:`say_after` tells, as the head of a column."""
+        return "p(target)" if self.numbers is None else "reached"
 
     @property
     def subject(self) -> str:
-        """The target's probability."""
-        return f"p({self.target_names[0]})"
+        """The target's probability, or the names of the outputs that were asked for."""
+        if self.numbers is None:
+            return f"p({self.e.target_names[0]})"
+        return ", ".join(self.e.info.numbers.names[k] for k in self._asked(self.numbers, 0))
 
     def say_before(self, i: int = 0) -> str:
-        """Return the name of the class of the query."""
-        return self.e.class_names[int(self.e.proba_before[i].argmax())]
+        """Return the name of the class of the query, or its numbers that were asked for, with units."""
+        if self.numbers is None:
+            return self.e.class_names[int(self.e.proba_before[i].argmax())]
+        return self._say(self.numbers, i, self.numbers.before, self.numbers.after)
 
     def say_after(self, i: int = 0) -> str:
-        """Return the probability of the target, with as many digits as show that it is below the confidence."""
+        """Return the probability of the target, with as many digits as show that it is below the confidence.
+
+        Of a regressor: the numbers of the counterfactual that were asked for, with units.
+        """
+        if self.numbers is not None:
+            return self._say(self.numbers, i, self.numbers.after, self.numbers.before)
         p = float(self.e.proba_after[i, self.e.target[i]])
         return probability_below(p, self.e.confidence) if self.is_unsure(i) else f"{p:.2f}"
 
     def is_unsure(self, i: int = 0) -> bool:
-        """Return whether the target is predicted with less than the confidence asked for."""
+        """Return whether the target is predicted with less than the confidence asked for; numbers come without one."""
+        if self.numbers is not None:
+            return False
         proba, target = self.e.proba_after[i : i + 1], self.e.target[i : i + 1]
         return bool(proba[0].argmax() == target[0]) and not is_reached(proba, target, self.e.confidence)[0]
 
     def as_dict(self, i: int) -> dict[str, Any]:
-        """Return the probability of the target."""
-        return {"probability": float(self.probability[i])}
+        """Return the probability of the target; or the numbers before and after, by the names of the outputs."""
+        if self.numbers is None:
+            return {"probability": float(self.e.probability[i])}
+        tables = {"prediction_before": self.numbers.before[i], "prediction": self.numbers.after[i]}
+        return {key: dict(zip(self.e.info.numbers.names, row.tolist(), strict=True)) for key, row in tables.items()}
 
+    def _asked(self, numbers: Numbers, i: int) -> list[int]:
+        return [int(k) for k in np.flatnonzero(np.isfinite(numbers.bounds[i]).any(1))]
 
-class NumberPredictions:
-    """What the model says of the queries and answers of an explanation: numbers with units.
-
-    Parameters
-    ----------
-    e
-        Answers for a regressor.
-    numbers
-        Its predictions, and the bounds of the targets.
-    outcome
-        Names and units of the numbers.
-
-    Attributes
-    ----------
-    before, after
-        Numbers of the queries and of the counterfactuals (answers, outputs).
-    reached
-        Whether every number is within its bounds (answers,).
-    probability
-        NaN: there are no probabilities (answers,).
-    target_names
-        Where each number has to lie.
-    """
-
-    head = "reached"
-
-    def __init__(self, e: Explanation, numbers: Numbers, outcome: Outcome) -> None:
-        self.numbers, self.outcome = numbers, outcome
-        self.before, self.after, self.reached = numbers.before, numbers.after, numbers.reached
-        self.probability: FloatArray = np.full(len(numbers), np.nan)
-        self.target_names: StrArray = e.target
-
-    @property
-    def subject(self) -> str:
-        """Names of the outputs that were asked for."""
-        return ", ".join(self.outcome.names[k] for k in self._asked(0))
-
-    def say_before(self, i: int = 0) -> str:
-        """Return the numbers of the query that were asked for, with units."""
-        return self._say(self.before, self.after, i)
-
-    def say_after(self, i: int = 0) -> str:
-        """Return the numbers of the counterfactual that were asked for, with units."""
-        return self._say(self.after, self.before, i)
-
-    def is_unsure(self, i: int = 0) -> bool:
-        """Return False: numbers come without a confidence."""
-        return False
-
-    def as_dict(self, i: int) -> dict[str, Any]:
-        """Return the numbers before and after, by the names of the outputs."""
-        tables = {"prediction_before": self.before[i], "prediction": self.after[i]}
-        return {key: dict(zip(self.outcome.names, row.tolist(), strict=True)) for key, row in tables.items()}
-
-    def _asked(self, i: int) -> list[int]:
-        return [int(k) for k in np.flatnonzero(np.isfinite(self.numbers.bounds[i]).any(1))]
-
-    def _say(self, numbers: FloatArray, beside: FloatArray, i: int) -> str:
-        return self.outcome.say(numbers[i], self._asked(i), self.numbers.bounds[i], beside[i])
-
-
-Predictions = ClassPredictions | NumberPredictions
+    def _say(self, numbers: Numbers, i: int, told: FloatArray, beside: FloatArray) -> str:
+        return self.e.info.numbers.say(told[i], self._asked(numbers, i), numbers.bounds[i], beside[i])
 
 
 def _smallest(share: FloatArray, where: BoolArray) -> FloatArray:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
-from sparcets.core.explanation import Explanation, NumberPredictions
+from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ClassifierConfig
@@ -77,14 +77,13 @@ def check_explained(classifier: Any, e: Explanation) -> None:
     """Raise an error if the outputs of the model for the answers differ from those in the explanation."""
     check_kind(classifier)
     hint = "Pass the one the explainer was given, or leave classifier= out."
-    said = e.predictions
-    if isinstance(classifier, Regressor) != isinstance(said, NumberPredictions):
+    if isinstance(classifier, Regressor) != (e.numbers is not None):
         raise DataError(
             f"{classifier!r} is not the model that was explained: one predicts numbers, the other classes. {hint}"
         )
-    if isinstance(said, NumberPredictions):
-        rows, stored = np.arange(min(len(e), N_COMPARED)), said.after[:N_COMPARED]
-        tolerance = np.broadcast_to(ATOL_NUMBERS * said.outcome.scale, stored.shape)
+    if e.numbers is not None:
+        rows, stored = np.arange(min(len(e), N_COMPARED)), e.numbers.after[:N_COMPARED]
+        tolerance = np.broadcast_to(ATOL_NUMBERS * e.info.numbers.scale, stored.shape)
     else:
         rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
         stored = e.proba_after[rows]
@@ -93,7 +92,7 @@ def check_explained(classifier: Any, e: Explanation) -> None:
     side = None if e.side is None else take_rows(e.side, rows)
     found = classifier.outputs(series.values, series.lengths, side=side)
     if found.shape != stored.shape:
-        what = "numbers per series" if isinstance(said, NumberPredictions) else "classes"
+        what = "numbers per series" if e.numbers is not None else "classes"
         raise DataError(
             f"{classifier!r} is not the model that was explained: it has {found.shape[1]} {what}, the explanation "
             f"{stored.shape[1]}. {hint}"

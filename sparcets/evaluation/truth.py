@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparcets.core.errors import DataError
-from sparcets.core.explanation import Explanation, NumberPredictions
+from sparcets.core.explanation import Explanation
 from sparcets.core.outcome import is_within
 from sparcets.core.series import FloatArray
 
@@ -56,23 +56,23 @@ def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArra
         For numbers also, under ``"direction_<name>"``, 1 where its number is nearer to the target for the
         counterfactual than for the query, or within it, else 0; and their mean under ``"direction"``.
     """
-    said = e.predictions
     after = {name: np.asarray(judge.predict(e.counterfactual, e.lengths)) for name, judge in judges.items()}
-    if not isinstance(said, NumberPredictions):
+    if e.numbers is None:
         agrees = {name: np.asarray(found == e.target, dtype=np.float64) for name, found in after.items()}
         return {**agrees, "transfer": np.mean(list(agrees.values()), axis=0)}
+    numbers, scale = e.numbers, e.info.numbers.scale
     for name, found in after.items():
-        if found.shape != said.after.shape:
+        if found.shape != numbers.after.shape:
             raise DataError(
-                f"the judge {name!r} gives numbers of shape {found.shape}, the explained model {said.after.shape}."
+                f"the judge {name!r} gives numbers of shape {found.shape}, the explained model {numbers.after.shape}."
             )
-    low, high = np.moveaxis(said.numbers.bounds, -1, 0)
+    low, high = np.moveaxis(numbers.bounds, -1, 0)
 
-    def beyond(numbers: FloatArray) -> FloatArray:
+    def beyond(found: FloatArray) -> FloatArray:
         """Return how far numbers (answers, outputs) are from the target, in spreads of the labels (answers,)."""
-        return np.asarray((np.maximum(np.maximum(low - numbers, numbers - high), 0) / said.outcome.scale).max(1))
+        return np.asarray((np.maximum(np.maximum(low - found, found - high), 0) / scale).max(1))
 
-    agrees = {name: is_within(found, said.numbers.bounds).astype(np.float64) for name, found in after.items()}
+    agrees = {name: is_within(found, numbers.bounds).astype(np.float64) for name, found in after.items()}
     moves = {}
     for name, judge in judges.items():
         nearer = beyond(after[name]) < beyond(np.asarray(judge.predict(e.query, e.lengths)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from sparcets.core.explanation import Explanation, NumberPredictions
+from sparcets.core.explanation import Explanation
 from sparcets.core.words import distinct, probability_below, seconds
 from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
 
@@ -127,7 +127,7 @@ def phrases_of(answer: Explanation) -> Phrases:
     """Return the phrases for an explanation of length 1."""
     said, target = answer.predictions, str(answer.target_names[0])
     before, after = said.say_before(), said.say_after()
-    if isinstance(said, NumberPredictions):
+    if answer.numbers is not None:
         name = said.subject
         stands = f"The model predicts {name} of {before}"
         return Phrases(

@@ -18,7 +18,7 @@ from sparcets import __version__
 from sparcets.core.edits import FREE
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import VERDICTS, Verdict, find_segments
-from sparcets.core.explanation import STATUSES, Explanation, NumberPredictions
+from sparcets.core.explanation import STATUSES, Explanation
 from sparcets.core.series import Series
 from sparcets.core.words import amount, percent
 from sparcets.io.files import as_utf8, atomic_path
@@ -153,7 +153,7 @@ def settings_section(e: Explanation) -> str:
 
 def _classes(e: Explanation) -> str:
     """Return a table of the numbers of answers and of valid ones by pair of classes; none for a regressor."""
-    if isinstance(e.predictions, NumberPredictions):
+    if e.numbers is not None:
         return ""
     pairs = set(zip(e.predicted.tolist(), e.target.tolist(), strict=True))
     if len(pairs) < 2:
@@ -298,7 +298,7 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
     """Return a table with one row per answer, sortable by any column."""
     known = {head: names for head, names in (("id", e.ids), ("subject", e.subjects)) if names is not None}
     votes = [find_votes(of_answer) for of_answer in measures]
-    of_numbers = isinstance(e.predictions, NumberPredictions)
+    of_numbers = e.numbers is not None
     number, reached = ("reached", e.prediction[:, 0]) if of_numbers else ("probability", e.probability)
     columns = ["answer", "query", *known, "verdict", "predicted", "target", "status", number, "changed, %", "segments"]
     columns += [*(["judges"] if any(votes) else []), "warnings"]
