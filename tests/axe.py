@@ -7,7 +7,6 @@ import tarfile
 import urllib.request
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ SERIOUS = ("serious", "critical")
 
 
 @cache
-def source() -> str:
+def source():
     """Return the code of axe: the file that AXE names, else a download; the test is skipped if there is neither."""
     if "AXE" in os.environ:
         return Path(os.environ["AXE"]).read_text(encoding="utf-8")
@@ -29,11 +28,10 @@ def source() -> str:
     assert hashlib.sha256(content).hexdigest() == SHA256
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
         file = archive.extractfile("package/axe.min.js")
-        assert file is not None
         return file.read().decode()
 
 
-def serious_findings(page: Any, scheme: str) -> list[str]:
+def serious_findings(page, scheme):
     """Return what axe finds on an open page, light or dark, a line for each element; only what is serious."""
     page.emulate_media(color_scheme=scheme)
     page.wait_for_timeout(300)  # colours fade

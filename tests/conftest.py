@@ -3,9 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import settings
@@ -20,7 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _own_cache(tmp_path_factory):
     """Keep out of the user's cache folder; judges that one test trained are found by the others."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
@@ -28,15 +26,15 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture
-def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractContextManager[None]]:
+def interrupted(monkeypatch):
     """Return a context in which the training of a generator is interrupted before the given step."""
     from sparcets.training.steps import GanStep
 
     @contextmanager
-    def before_step(at: int) -> Iterator[None]:
+    def before_step(at):
         plain, taken = GanStep.update, []
 
-        def update(self: Any, batch: Any) -> Any:
+        def update(self, batch):
             taken.append(1)
             if len(taken) == at:
                 raise KeyboardInterrupt
@@ -51,12 +49,12 @@ def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractCont
 
 
 @pytest.fixture
-def room_for() -> Callable[[int], AbstractContextManager[None]]:
+def room_for():
     """Return a context in which no file grows beyond a size: the system itself refuses, as a full disk does."""
     resource = pytest.importorskip("resource", reason="limits on the size of files are POSIX")
 
     @contextmanager
-    def limited(n_bytes: int) -> Iterator[None]:
+    def limited(n_bytes):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
         try:
@@ -68,7 +66,7 @@ def room_for() -> Callable[[int], AbstractContextManager[None]]:
 
 
 @pytest.fixture
-def left_alone() -> Callable[..., AbstractContextManager[None]]:
+def left_alone():
     """Return a context that compares global state, and that of modules, before and after, bit for bit."""
     from tests.global_state import compared
 
@@ -76,7 +74,7 @@ def left_alone() -> Callable[..., AbstractContextManager[None]]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
+def browser():
     """Return Chromium: the one named by CHROMIUM, the system's, or Playwright's own; else the test is skipped.
 
     For one module at a time: while it is open, no other event loop can run.

@@ -3,21 +3,18 @@
 import random
 import sys
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 
-def global_state(*modules: nn.Module) -> dict[str, Any]:
+def global_state(*modules):
     """Return all of it by name, as values that can be compared."""
     with ThreadPoolExecutor(1) as new:
         threads = torch.get_num_threads(), new.submit(torch.get_num_threads).result()
-    found: dict[str, Any] = {
+    found = {
         "default type": torch.get_default_dtype(),
         "gradients": (torch.is_grad_enabled(), torch.is_inference_mode_enabled()),
         "threads, also of a new one": threads,
@@ -41,7 +38,7 @@ def global_state(*modules: nn.Module) -> dict[str, Any]:
 
 
 @contextmanager
-def compared(*modules: nn.Module) -> Iterator[None]:
+def compared(*modules):
     """Raise unless global state, and that of modules, are the same before and after, bit for bit."""
     before = global_state(*modules)
     yield

@@ -4,9 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, assume, given, settings, strategies
 from hypothesis.errors import Unsatisfiable
@@ -15,12 +13,11 @@ EXAMPLES = int(os.environ.get("SPARCETS_EXAMPLES", "12"))  # valid requests per 
 
 
 @contextmanager
-def started(*arguments: str, **how: Any) -> Iterator[tuple[Any, dict[str, str]]]:
+def started(*arguments, **how):
     """Run a command that serves until it is interrupted; yield its process, and what it says at its start, by name."""
     command = [sys.executable, "-m", "sparcets", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **how)
-    assert process.stderr is not None
-    said: dict[str, str] = {}
+    said = {}
     for line in process.stderr:
         name, _, value = line.strip().partition(": ")
         said[name] = value
@@ -37,17 +34,16 @@ def started(*arguments: str, **how: Any) -> Iterator[tuple[Any, dict[str, str]]]
             process.stderr.close()
 
 
-def error(response: Any, status: int) -> dict[str, Any]:
+def error(response, status):
     """Check status and shape of an error response, and return its content."""
     assert response.status_code == status, response.text
     body = response.json()
     assert set(body) == {"error"} and set(body["error"]) == {"code", "message", "details"}
     assert body["error"]["message"].strip() and "Traceback" not in response.text
-    content: dict[str, Any] = body["error"]
-    return content
+    return body["error"]
 
 
-def call(operation: Any, mode: Any, checks: list[Any], headers: dict[str, str], use: Callable[[Any], None]) -> set[int]:
+def call(operation, mode, checks, headers, use):
     """Call one operation with generated requests, check every response, and return the status codes.
 
     Parameters
@@ -61,7 +57,7 @@ def call(operation: Any, mode: Any, checks: list[Any], headers: dict[str, str], 
     """
     from schemathesis import GenerationMode
 
-    seen: set[int] = set()
+    seen = set()
 
     @settings(
         max_examples=EXAMPLES if mode == GenerationMode.POSITIVE else EXAMPLES // 2,
@@ -74,7 +70,7 @@ def call(operation: Any, mode: Any, checks: list[Any], headers: dict[str, str], 
     @given(
         case=operation.as_strategy(generation_mode=mode), existing=strategies.sampled_from([True, True, True, False])
     )
-    def check(case: Any, existing: bool) -> None:
+    def check(case, existing):
         if existing and mode == GenerationMode.POSITIVE:
             use(case)
         # Parameters that the description does not contain are ignored, as is usual: such a request is not invalid.
@@ -92,7 +88,7 @@ def call(operation: Any, mode: Any, checks: list[Any], headers: dict[str, str], 
 SKIPPED_CHECKS = {"positive_data_acceptance"}
 
 
-def statuses_of(app: Any, address: str, valid: bool, headers: dict[str, str], use: Callable[[Any], None]) -> Any:
+def statuses_of(app, address, valid, headers, use):
     """Call every operation that an application describes at an address; return the status codes by operation."""
     import schemathesis
     from schemathesis.checks import CHECKS

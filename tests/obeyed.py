@@ -1,27 +1,21 @@
 """What constraints promise, written down anew from the documentation and not with the library's own code."""
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-import sparcets as sp
-from sparcets.core.series import BoolArray, FloatArray, Series
-
-Given = Sequence[sp.Constraints]
+from sparcets.core.series import Series
 
 
-def index_of(feature: Any, names: Sequence[str]) -> int:
+def index_of(feature, names):
     """Return the index of a feature that is named, or given by index."""
     return feature if isinstance(feature, int) else list(names).index(feature)
 
 
-def groups_of(given: Given, names: Sequence[str]) -> list[list[int]]:
+def groups_of(given, names):
     """Return the groups by index."""
     return [[index_of(f, names) for f in members] for one in given for members in one.groups.values() if members]
 
 
-def frozen_entries(given: Given, names: Sequence[str], n_steps: int) -> BoolArray:
+def frozen_entries(given, names, n_steps):
     """Return the entries (time, features) that no answer may change."""
     F = len(names)
     fixed = np.zeros((n_steps, F), dtype=bool)
@@ -37,9 +31,7 @@ def frozen_entries(given: Given, names: Sequence[str], n_steps: int) -> BoolArra
     return fixed
 
 
-def broken_constraints(
-    given: Given, query: FloatArray, made: FloatArray, *, names: Sequence[str], span: FloatArray, lengths: Any = None
-) -> dict[str, BoolArray]:
+def broken_constraints(given, query, made, *, names, span, lengths=None):
     """Return what does not hold, by answer (answers,)."""
     q, x, changed = query.astype(np.float64), made.astype(np.float64), made != query
     inside = Series(q, lengths).inside

@@ -1,17 +1,12 @@
 """Saved models with another header, or without all of their arrays, as somebody else may write them."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import safetensors
 import safetensors.numpy
 
 
-def rewrite(file: Path, change: Callable[[dict[str, Any]], object], **arrays: Any) -> None:
+def rewrite(file, change, **arrays):
     """Change the header of a saved model, and arrays of it; the header then has no digest of itself."""
     with safetensors.safe_open(file, framework="numpy") as stored:
         (text,) = stored.metadata().values()

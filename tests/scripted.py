@@ -1,16 +1,10 @@
 """A method whose answers the test says."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
-from sparcets.core.info import SeriesInfo
-from sparcets.core.series import FloatArray
 from sparcets.core.settings import NearestConfig
 from sparcets.methods.base import BaseExplainer
-from sparcets.methods.request import Answers, Request
-from sparcets.models.base import Classifier
+from sparcets.methods.request import Answers
 
 
 class Scripted(BaseExplainer[NearestConfig]):
@@ -27,18 +21,12 @@ class Scripted(BaseExplainer[NearestConfig]):
     config_class = NearestConfig
     supports_lengths = True
 
-    def __init__(
-        self,
-        classifier: Classifier,
-        config: NearestConfig | None = None,
-        *,
-        script: Callable[[Request], FloatArray | Answers] | None = None,
-    ) -> None:
+    def __init__(self, classifier, config=None, *, script=None):
         super().__init__(classifier, config)
         self.script = script
-        self.requests: list[Request] = []
+        self.requests = []
 
-    def _explain(self, request: Request) -> Answers:
+    def _explain(self, request):
         self.requests.append(request)
         answers = np.repeat(request.X, request.n, axis=0) if self.script is None else self.script(request)
         if isinstance(answers, Answers):
@@ -46,8 +34,8 @@ class Scripted(BaseExplainer[NearestConfig]):
         n = len(answers)
         return Answers(counterfactual=answers, status=np.full(n, "generated"), reason=np.full(n, ""))
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self):
         return {}
 
-    def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
+    def _restore(self, state, info):
         pass

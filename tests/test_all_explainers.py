@@ -1,9 +1,7 @@
 """Every registered method keeps every guarantee; a new method is found here by itself."""
 
-from collections.abc import Callable
 from functools import cache, cached_property
 
-import numpy as np
 import pytest
 
 from sparcets.methods import EXPLAINERS
@@ -11,7 +9,7 @@ from sparcets.testing import CHECKS, Subject, check_explainer
 from sparcets.testing.data import make_series
 
 # (method, check) -> why it does not apply. Empty is best.
-EXCEPTIONS: dict[tuple[str, str], str] = {}
+EXCEPTIONS = {}
 
 
 class Small(Subject):
@@ -20,33 +18,33 @@ class Small(Subject):
     data = make_series(60, seed=0)
 
     @cached_property
-    def queries(self) -> np.ndarray:
+    def queries(self):
         X, y = make_series(36, seed=1)
         return X[y != 1][:5]
 
 
 @cache
-def subject(method: str) -> Subject:
+def subject(method):
     return Small(EXPLAINERS.load(method))
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__.removeprefix("check_"))
 @pytest.mark.parametrize("method", list(EXPLAINERS))
-def test_method(method: str, check: Callable[[Subject], None]) -> None:
+def test_method(method, check):
     if (method, check.__name__) in EXCEPTIONS:
         pytest.skip(EXCEPTIONS[method, check.__name__])
     check(subject(method))
 
 
 @pytest.mark.parametrize("method", list(EXPLAINERS))
-def test_names_agree(method: str) -> None:
+def test_names_agree(method):
     kind = EXPLAINERS.load(method)
     assert subject(method).build().method == method
     assert kind.__name__.lower() == ("explainer" if method == "sparcets" else method)
     assert kind.config_class.__name__ == f"{kind.__name__}Config"
 
 
-def test_a_method_that_breaks_a_guarantee_is_caught() -> None:
+def test_a_method_that_breaks_a_guarantee_is_caught():
     from sparcets.methods.nearest import Nearest
 
     class Careless(Nearest):

@@ -3,7 +3,6 @@
 import ast
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import sparcets
@@ -46,14 +45,14 @@ TORCH = ("training", "models", "methods", "evaluation", "testing")
 NEVER_AT_MODULE_LEVEL = set("matplotlib plotly aeon pyarrow ray rich sklearn requests onnx onnxruntime".split())
 
 
-def level(name: str) -> int:
+def level(name):
     """Return the row of a module: that of the longest name it starts with."""
     matching = [(len(top), row) for row, tops in enumerate(LAYERS) for top in tops if f"{name}.".startswith(f"{top}.")]
     assert matching, f"{name} has no place in the layers"
     return max(matching)[1]
 
 
-def imports(tree: ast.Module, *, module_level: bool = False) -> Iterator[str]:
+def imports(tree, *, module_level=False):
     """Yield the names of imported modules, except those that only type checkers import."""
     for_types = {
         id(inner)
@@ -71,7 +70,7 @@ def imports(tree: ast.Module, *, module_level: bool = False) -> Iterator[str]:
             yield from (full for alias in node.names if (full := f"{node.module}.{alias.name}") in SOURCES)
 
 
-def test_arrows_point_down() -> None:
+def test_arrows_point_down():
     wrong = []
     for name, tree in TREES.items():
         for other in imports(tree) if name != "sparcets" else ():
@@ -82,7 +81,7 @@ def test_arrows_point_down() -> None:
     assert not wrong
 
 
-def test_heavy_packages_are_imported_where_they_are_used() -> None:
+def test_heavy_packages_are_imported_where_they_are_used():
     for name, tree in TREES.items():
         top = {other.split(".")[0] for other in imports(tree, module_level=True)}
         part = name.split(".")[1] if "." in name else ""
@@ -92,31 +91,31 @@ def test_heavy_packages_are_imported_where_they_are_used() -> None:
         assert "pandas" not in top or name in {"sparcets.data.tables", "sparcets.data.motionsense"}, name
 
 
-def test_only_one_engine_knows_of_ray() -> None:
+def test_only_one_engine_knows_of_ray():
     assert {name for name, tree in TREES.items() if "ray" in imports(tree)} == {"sparcets.io.ray"}
 
 
-def test_the_files_that_decide_the_numbers_of_the_paper_exist() -> None:
+def test_the_files_that_decide_the_numbers_of_the_paper_exist():
     """Whoever moves one names it in ``sparcets_paper/reproduce/provenance.py``."""
     from sparcets_paper.reproduce.provenance import deciding_files
 
     assert [file for file in deciding_files() if not file.is_file()] == []
 
 
-def test_files_stay_readable() -> None:
+def test_files_stay_readable():
     for name, path in SOURCES.items():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 600, name
         assert path.stem not in {"utils", "helpers", "common"}
 
 
-def test_no_explainer_is_more_than_two_levels_below_the_base_class() -> None:
+def test_no_explainer_is_more_than_two_levels_below_the_base_class():
     from sparcets.methods.base import BaseExplainer
 
     for name in SOURCES:
         if name.startswith("sparcets.methods"):
             importlib.import_module(name)
 
-    def below(kind: type) -> Iterator[tuple[int, type]]:
+    def below(kind):
         for derived in kind.__subclasses__():
             if derived.__module__.startswith("sparcets."):
                 yield 1, derived
@@ -127,7 +126,7 @@ def test_no_explainer_is_more_than_two_levels_below_the_base_class() -> None:
     assert [kind.__name__ for depth, kind in levels if depth > 2] == []
 
 
-def test_what_the_methods_share_knows_nothing_of_our_own_method() -> None:
+def test_what_the_methods_share_knows_nothing_of_our_own_method():
     importing = {
         name
         for name, tree in TREES.items()
@@ -137,7 +136,7 @@ def test_what_the_methods_share_knows_nothing_of_our_own_method() -> None:
     assert not importing  # the registry names it as text
 
 
-def test_nothing_is_unpickled_and_nothing_prints() -> None:
+def test_nothing_is_unpickled_and_nothing_prints():
     for name, path in SOURCES.items():
         text = path.read_text(encoding="utf-8")
         for word in ("import pickle", "torch.load(", "allow_pickle=True", "joblib.load"):
@@ -151,7 +150,7 @@ WRITES = {"write_text", "write_bytes", "touch", "copyfile", "copytree", "copy2",
 NO_FILES = {"data/tables.py: _sheet", "core/progress.py: _NotebookBar.draw", "server/batching.py: Batcher._retry"}
 
 
-def _changes_files(node: ast.AST) -> bool:
+def _changes_files(node):
     """Return whether a node deletes, overwrites or changes the mode of a file, other than a temporary one."""
     if isinstance(node, ast.Attribute) and node.attr in DELETES:
         return True
@@ -171,10 +170,10 @@ def _changes_files(node: ast.AST) -> bool:
     return name in WRITES and owner != "temporary"
 
 
-def _places(path: Path) -> Iterator[str]:
+def _places(path):
     """Yield the functions of a module that change files, as ``module.py: Class.function``."""
 
-    def visit(node: ast.AST, names: tuple[str, ...]) -> Iterator[str]:
+    def visit(node, names):
         for child in ast.iter_child_nodes(node):
             if _changes_files(child):
                 within = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else PAPER.parent)
@@ -185,7 +184,7 @@ def _places(path: Path) -> Iterator[str]:
     yield from visit(ast.parse(path.read_text(encoding="utf-8")), ())
 
 
-def test_all_that_may_delete_or_overwrite_is_told() -> None:
+def test_all_that_may_delete_or_overwrite_is_told():
     text = (PACKAGE.parent / "SECURITY.md").read_text(encoding="utf-8").partition("## What may delete or overwrite")[2]
     told = re.findall(r"`([\w/]+\.py: [\w.]+)`", text.partition("\n## ")[0])
     found = {place for path in SOURCES.values() for place in _places(path)} - NO_FILES

@@ -7,7 +7,6 @@ import sys
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -27,7 +26,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path(sparcets.__file__).parent
 
 
-def read(name: str) -> str:
+def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
@@ -43,7 +42,7 @@ PAGES = sorted(
 
 
 @cache
-def script(name: str) -> dict[str, Any]:
+def script(name):
     """Return the names that a script of the docs defines."""
     sys.path.insert(0, str(ROOT / "docs"))  # as ``python docs/generate.py`` has it
     try:
@@ -52,12 +51,12 @@ def script(name: str) -> dict[str, Any]:
         sys.path.remove(str(ROOT / "docs"))
 
 
-def blocks(page: str) -> list[str]:
+def blocks(page):
     """Return the Python code of a page."""
     return [code for language, code in FENCED.findall(read(page)) if language == "python"]
 
 
-def test_everything_that_is_registered_is_named() -> None:
+def test_everything_that_is_registered_is_named():
     for registry, page in ((EXPLAINERS, "choosing"), (DATASETS, "datasets"), (ARCHITECTURES, "datasets")):
         for name in registry:
             assert f"`{name}`" in read(f"docs/{page}.md"), f"docs/{page}.md does not mention {registry.kind} {name}"
@@ -68,10 +67,10 @@ RUN_ELSEWHERE = ("docs/faq.md", "docs/parquet.md", "docs/peers.md", "docs/servin
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and page not in RUN_ELSEWHERE])
-def test_code_in_the_docs_runs_from_top_to_bottom(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_in_the_docs_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(judges, "JUDGE_CONFIG", dataclasses.replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
-    names: dict[str, object] = {}
+    names = {}
     for block in blocks(page):
         small = block.replace("ExplainerConfig.quick()", "ExplainerConfig.tiny()").replace("[:8]", "[:1]")
         exec(compile(small, page, "exec"), names)
@@ -79,10 +78,10 @@ def test_code_in_the_docs_runs_from_top_to_bottom(page: str, tmp_path: Path, mon
         assert {file.name for file in tmp_path.iterdir()} == {"answer.png", "map.html", "report.html"}
 
 
-def test_messages_of_the_questions_are_those_of_the_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_of_the_questions_are_those_of_the_code(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (_, setup), *pairs = FENCED.findall(read("docs/faq.md"))
-    names: dict[str, object] = {}
+    names = {}
     exec(compile(setup, "faq.md", "exec"), names)
     assert [language for language, _ in pairs] == ["python", "text"] * (len(pairs) // 2) and len(pairs) > 20
     for (_, code), (_, message) in zip(pairs[::2], pairs[1::2], strict=True):
@@ -91,7 +90,7 @@ def test_messages_of_the_questions_are_those_of_the_code(tmp_path: Path, monkeyp
         assert f"{raised.typename}: {raised.value}\n" == message, code
 
 
-def test_the_example_of_parquet_files_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_parquet_files_runs(tmp_path, monkeypatch):
     for package in ("duckdb", "polars", "pyarrow"):
         pytest.importorskip(package, reason=f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
@@ -100,14 +99,14 @@ def test_the_example_of_parquet_files_runs(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(path.name for path in (tmp_path / "answers").iterdir() if path.is_dir()) == ["ward=0", "ward=1"]
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_somewhere():
     built = {"changelog.md", "contributing.md", "security.md", "index.md"}  # of the site, from files of the root
     for page in (ROOT / name for name in PAGES):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists() or Path(target).name in built, f"{page.name} links to {target}"
 
 
-def test_generated_pages_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_pages_are_up_to_date(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
     for page, file, made in (
         ("cli", "generate.py", "cli_page"),
@@ -117,7 +116,7 @@ def test_generated_pages_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None
         assert read(f"docs/{page}.md") == script(file)[made](), "run: make docs"
 
 
-def test_commands_in_the_docs_exist() -> None:
+def test_commands_in_the_docs_exist():
     from typer.main import get_command
 
     from sparcets.cli.main import app
@@ -133,7 +132,7 @@ def test_commands_in_the_docs_exist() -> None:
         lines = re.findall(r"^sparcets (.+)$", shell, flags=re.M) + re.findall(r"`sparcets ([^`\n]+)`", text)
         for line in lines:
             words = line.partition("#")[0].split()
-            command: tuple[str, ...] = ()
+            command = ()
             for word in words:  # the command is the longest path that exists
                 if (*command, word) not in flags:
                     break
@@ -144,7 +143,7 @@ def test_commands_in_the_docs_exist() -> None:
             assert not unknown, f"{page.name}: sparcets {line} has no {', '.join(unknown)}"
 
 
-def test_other_commands_in_the_docs_exist() -> None:
+def test_other_commands_in_the_docs_exist():
     targets = set(re.findall(r"^([\w-]+):", read("Makefile"), flags=re.M))
     section = read("pyproject.toml").partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     extras = set(re.findall(r"^(\w+) = \[", section, flags=re.M))
@@ -177,12 +176,12 @@ def test_other_commands_in_the_docs_exist() -> None:
         ("scale.md", "scale", "scale_tables"),
     ],
 )
-def test_tables_are_those_of_the_stored_runs(page: str, name: str, made: str) -> None:
+def test_tables_are_those_of_the_stored_runs(page, name, made):
     generate, text = script("generate.py"), read(f"docs/{page}")
     assert generate["between"](text, name, generate[made]()) == text, "run: make docs"
 
 
-def test_the_comparison_has_the_tables_of_the_stored_rows() -> None:
+def test_the_comparison_has_the_tables_of_the_stored_rows():
     made = script("comparison.py")
     made["comparison_tables"].__globals__["figure"] = lambda dataset, of_set: None  # draws nothing
     lines = [line for line in made["comparison_tables"]().splitlines() if line.startswith("|")]
@@ -191,9 +190,7 @@ def test_the_comparison_has_the_tables_of_the_stored_rows() -> None:
 
 
 @pytest.mark.parametrize("page", ["methods.md", "comparison.md", "limits.md"])
-def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
-    page: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(page, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
     quoted, text = script("quoted.py"), read(f"docs/{page}")
     assert quoted["fill"](page, text) == text, "run: make docs"
@@ -203,7 +200,7 @@ def test_numbers_in_the_text_are_filled_in_from_rows_or_are_settings(
     assert not left, f"docs/{page} has numbers without a row: add them to docs/quoted.py"
 
 
-def test_numbers_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numbers_in_the_readme_are_those_of_the_rows(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
     runs = Runs(ResultStore(ROOT / "results" / "reproduction" / RESULTS).rows())
     sparce = runs.of("moving_box", "SPARCE")
@@ -218,7 +215,7 @@ def test_numbers_in_the_readme_are_those_of_the_rows(monkeypatch: pytest.MonkeyP
     assert f"{oracle:.0f} %, with {changed:.0f} % of the entries changed" in " ".join(README.split())
 
 
-def test_the_page_on_models_is_that_of_the_stored_rows() -> None:
+def test_the_page_on_models_is_that_of_the_stored_rows():
     made = script("models_and_data.py")
     assert read("docs/models-and-data.md") == made["page"](), "run: make docs"
     stored, (_, cells) = made["read_rows"](), made["read_cells"]()
@@ -231,7 +228,7 @@ def test_the_page_on_models_is_that_of_the_stored_rows() -> None:
     "what",
     ["1 feature", "a class by name", "a module that returns a dict", "features that may not change", "a .npz file"],
 )
-def test_some_rows_of_the_page_on_models_run(what: str) -> None:
+def test_some_rows_of_the_page_on_models_run(what):
     made = script("models_and_data.py")
     before, cells = made["read_cells"]()
     (cell,) = [cell for cell in cells if cell.what == what]
@@ -239,7 +236,7 @@ def test_some_rows_of_the_page_on_models_run(what: str) -> None:
     assert found["result"] == "ran" and found["valid"] == found["answers"] > 0
 
 
-def test_files_that_design_names_exist() -> None:
+def test_files_that_design_names_exist():
     roots = (PACKAGE, ROOT / "sparcets_paper", ROOT / "docs")
     known = {file.name for root in roots for file in root.rglob("*.py")}  # of folders that a row names
     paths = {file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py")}
@@ -248,7 +245,7 @@ def test_files_that_design_names_exist() -> None:
         assert where in paths or ("/" not in name and name in known) or (ROOT / name).exists(), f"no file {name}"
 
 
-def test_design_shows_the_walk() -> None:
+def test_design_shows_the_walk():
     walk = script("walk.py")
     section = DESIGN.partition("<!-- begin: walk -->")[2].partition("<!-- end: walk -->")[0]
     rows = re.findall(r"^\| `(\w+)\.(\w+)` \| (\d+) \| (\d+) \|$", section, flags=re.M)
@@ -262,7 +259,7 @@ def test_design_shows_the_walk() -> None:
     assert measured.items() <= shown.items(), "run: python docs/walk.py, and put its table into docs/design.md"
 
 
-def test_defaults_are_those_described() -> None:
+def test_defaults_are_those_described():
     page = read("docs/configuration.md")
     for title, config in (
         ("ClassifierConfig", ClassifierConfig()),

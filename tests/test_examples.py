@@ -6,7 +6,6 @@ import re
 import runpy
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,25 +15,24 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES, GALLERY = ROOT / "examples", ROOT / "docs" / "gallery"
-MADE: dict[str, Any] = runpy.run_path(str(EXAMPLES / "make.py"))
+MADE = runpy.run_path(str(EXAMPLES / "make.py"))
 NAMES = MADE["NAMES"]
 NEEDS = {"phone_sensors": "aeon", "minirocket": "aeon", "onnx_model": "onnxruntime"}
 
 
-def source(name: str) -> str:
+def source(name):
     return (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
 
 
-def notebook(name: str) -> dict[str, Any]:
-    stored: dict[str, Any] = json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    return stored
+def notebook(name):
+    return json.loads((EXAMPLES / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
 
 
-def outputs(name: str) -> list[dict[str, Any]]:
+def outputs(name):
     return [output for cell in notebook(name)["cells"] for output in cell.get("outputs", [])]
 
 
-def test_every_script_is_in_the_gallery() -> None:
+def test_every_script_is_in_the_gallery():
     assert {file.stem for file in EXAMPLES.glob("*.py")} == {*NAMES, "make"}
     assert {file.stem for file in (EXAMPLES / "notebooks").iterdir()} == set(NAMES)
     assert {file.stem for file in GALLERY.glob("*.md")} == {*NAMES, "index"}
@@ -42,9 +40,7 @@ def test_every_script_is_in_the_gallery() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_runs_in_a_small_form(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_example_runs_in_a_small_form(name, tmp_path, monkeypatch, capsys):
     if name in NEEDS:
         pytest.importorskip(NEEDS[name])
     monkeypatch.chdir(tmp_path)
@@ -62,7 +58,7 @@ def test_an_example_runs_in_a_small_form(
         pyplot.close("all")
 
 
-def test_notebooks_and_pages_are_those_of_the_scripts() -> None:
+def test_notebooks_and_pages_are_those_of_the_scripts():
     for name in NAMES:
         stored = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook(name)["cells"]]
         assert stored == [tuple(cell) for cell in MADE["cells"](source(name))], f"run: python examples/make.py {name}"

@@ -11,7 +11,7 @@ import sparcets
 HEAVY = ("torch", "matplotlib", "pandas", "sklearn", "aeon", "plotly", "scipy")
 
 
-def loaded_after(code: str) -> set[str]:
+def loaded_after(code):
     probe = f"import sys\n{code}\nprint(*[m for m in {HEAVY!r} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     return set(result.stdout.split("\n")[-2].split())
@@ -29,17 +29,17 @@ def loaded_after(code: str) -> set[str]:
         "from sparcets.__main__ import main; main(['data', 'list'])",
     ],
 )
-def test_nothing_heavy_is_loaded(code: str) -> None:
+def test_nothing_heavy_is_loaded(code):
     assert loaded_after(code) == set()
 
 
-def test_public_names_are_all_there_and_no_others() -> None:
+def test_public_names_are_all_there_and_no_others():
     assert "Explainer" in sparcets.__all__
     for name, module in sparcets._WHERE.items():
         assert getattr(sparcets, name) is getattr(importlib.import_module(module), name)
     assert dir(sparcets) == sorted(sparcets.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Sparcee'"):
         sparcets.Sparcee  # noqa: B018

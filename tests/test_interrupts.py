@@ -1,11 +1,8 @@
 """Ctrl-C where an exception in the main thread is not enough."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -100,36 +97,36 @@ except KeyboardInterrupt:
 """
 
 
-def run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(script, *arguments):
     command = [sys.executable, "-c", START + script, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_process_ends_with_one_line(case: str, tmp_path: Path) -> None:
+def test_the_process_ends_with_one_line(case, tmp_path):
     (tmp_path / "interrupted.py").write_text(INTERRUPTED_IMPORT)
     ended = run(CASES[case], str(tmp_path))
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "stopped\n")
 
 
-def test_children_are_ended() -> None:
+def test_children_are_ended():
     # The child holds the other end of stdout: without its end, this would not return.
     started = "import subprocess\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
     assert run(f"{started}stop.end()").returncode == 130
 
 
-def test_after_the_work_it_is_ignored() -> None:
+def test_after_the_work_it_is_ignored():
     ended = run("stop.close()\ninterrupt()\nprint('done')")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
-def test_a_process_started_to_ignore_it_goes_on() -> None:
+def test_a_process_started_to_ignore_it_goes_on():
     before = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nstop = interrupts.Interruption('stopped')\nstop.install()\n"
     ended = run(f"{before}interrupt()\nprint('done')")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
-def test_little_is_imported_before_it_is_handled() -> None:
+def test_little_is_imported_before_it_is_handled():
     code = "import sys; before = set(sys.modules); import sparcets.__main__; print(*sorted(set(sys.modules) - before))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = set(ended.stdout.split())

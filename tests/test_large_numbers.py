@@ -1,13 +1,9 @@
 """Every method on float64 series near 1e9, of which float32 could not hold a single change; and still larger ones."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import sparcets as sp
 from sparcets.core.errors import DataError, LabelError
@@ -21,22 +17,22 @@ SHIFT = 1e9
 class Shifted(nn.Module):
     """Class k if feature k is the highest on average, of series shifted by ``SHIFT``."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.sharpness = nn.Parameter(torch.tensor(10.0, dtype=torch.float64))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x):
         return self.sharpness * (x[..., :3] - SHIFT).mean(1)
 
 
 @pytest.fixture(scope="module")
-def data() -> sp.Dataset:
+def data():
     X, y = make_series(120)
     return sp.Dataset.from_arrays(X.astype(np.float64) + SHIFT, y)
 
 
 @pytest.mark.parametrize("method", list(EXPLAINERS))
-def test_answers_are_exact_from_fit_to_load(method: str, data: sp.Dataset, tmp_path: Path) -> None:
+def test_answers_are_exact_from_fit_to_load(method, data, tmp_path):
     kind = EXPLAINERS.load(method)
     clf = sp.wrap(Shifted(), n_classes=3)
     queries = data.X_test[data.y_test != 1][:8]
@@ -61,7 +57,7 @@ def test_answers_are_exact_from_fit_to_load(method: str, data: sp.Dataset, tmp_p
 
 
 @pytest.mark.parametrize("size", [1e37, 1e39, 1e154, 1e300])
-def test_what_can_be_fitted_can_be_loaded(size: float, tmp_path: Path) -> None:
+def test_what_can_be_fitted_can_be_loaded(size, tmp_path):
     X, y = make_series(60)
     series = X.astype(np.float64) * size
     explainer = sp.Nearest(sp.wrap(lambda Z: mean_proba(Z / size)))
@@ -82,7 +78,7 @@ def test_what_can_be_fitted_can_be_loaded(size: float, tmp_path: Path) -> None:
         np.testing.assert_array_equal(other.counterfactual, e.counterfactual)
 
 
-def test_labels_and_side_inputs_have_the_same_range() -> None:
+def test_labels_and_side_inputs_have_the_same_range():
     X, _ = make_series(20)
     with pytest.raises(LabelError, match=r"y holds 1.9e.301, beyond float32's 3.4e.38. Use larger units"):
         sp.Dataset.from_arrays(X, np.arange(20.0) * 1e300, task="regression")

@@ -1,15 +1,11 @@
 """Odd values, of the wrong type or size, anywhere: each is taken, or refused by an error that can be read."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +17,7 @@ from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
-ODD: dict[str, Any] = {
+ODD = {
     "True": True,
     "minus one": -1,
     "zero": 0,
@@ -64,7 +60,7 @@ NUMPY = re.compile(r"np\.(str_|bytes_|bool|u?int\d|float\d|complex\d|longdouble|
 every_value = pytest.mark.parametrize("odd", ODD.values(), ids=list(ODD))
 
 
-def tried(call: Callable[..., object], *args: Any, **kwargs: Any) -> str:
+def tried(call, *args, **kwargs):
     """Return the message of a call that is refused; an empty text if it works."""
     try:
         call(*args, **kwargs)
@@ -77,12 +73,12 @@ def tried(call: Callable[..., object], *args: Any, **kwargs: Any) -> str:
 
 
 @cache
-def fitted() -> Any:
+def fitted():
     return sp.Nearest(sp.wrap(mean_proba, n_classes=3)).fit(*make_series(30))
 
 
 @cache
-def fitted_to_numbers() -> Any:
+def fitted_to_numbers():
     X, _ = make_series(30)
     return sp.Nearest(sp.wrap(lambda x: x.mean((1, 2)), task="regression")).fit(X, X.mean((1, 2)))
 
@@ -92,7 +88,7 @@ QUERIES = make_series(2, seed=1)[0]
 
 @every_value
 @pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(sp.Constraints)])
-def test_constraints(field: str, odd: Any) -> None:
+def test_constraints(field, odd):
     forms = [odd, [odd], (odd, odd), [[odd]], [(0, odd)], {"f0": odd}, {0: [odd]}, {0: (odd, odd)}, {0: (None, odd)}]
     with contextlib.suppress(TypeError):  # not all can be hashed
         forms += [{odd: 1}, {odd: "up"}, {odd: [0]}]
@@ -104,13 +100,13 @@ def test_constraints(field: str, odd: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["target", "constraints", "sparsity", "n", "confidence", "lengths", "side", "ids", "subjects", "curve"]
 )
-def test_explain(name: str, odd: Any) -> None:
+def test_explain(name, odd):
     for value in (odd, [odd, odd]):
         tried(fitted().explain, QUERIES, **{"target": 1, name: value})
 
 
 @every_value
-def test_series_and_targets(odd: Any) -> None:
+def test_series_and_targets(odd):
     for series in (odd, [odd], np.array([[[odd]]], dtype=object)):
         tried(fitted().explain, series, target=1)
     tried(lambda: fitted().explain(QUERIES, target=sp.Not(odd)))
@@ -124,7 +120,7 @@ def test_series_and_targets(odd: Any) -> None:
 
 
 @every_value
-def test_data(odd: Any) -> None:
+def test_data(odd):
     X, y = make_series(12)
     tried(sp.Dataset.from_arrays, odd, y)
     tried(sp.Dataset.from_arrays, X, odd)
@@ -142,7 +138,7 @@ def test_data(odd: Any) -> None:
 
 
 @every_value
-def test_models(odd: Any) -> None:
+def test_models(odd):
     X, y = make_series(12)
     tried(sp.TorchClassifier, odd)
     tried(sp.TorchClassifier, "fcn", odd)
@@ -162,7 +158,7 @@ def test_models(odd: Any) -> None:
 
 @every_value
 @pytest.mark.parametrize("kind", [sp.ExplainerConfig, sp.SparceConfig, sp.ClassifierConfig, sp.LossWeights])
-def test_settings(kind: Any, odd: Any) -> None:
+def test_settings(kind, odd):
     for field in dataclasses.fields(kind):
         tried(kind, **{field.name: odd})
         tried(kind.from_dict, {field.name: odd})
@@ -172,7 +168,7 @@ def test_settings(kind: Any, odd: Any) -> None:
 
 
 @every_value
-def test_evaluate(odd: Any) -> None:
+def test_evaluate(odd):
     X, y = make_series(30)
     dataset = sp.Dataset.from_arrays(X, y)
     explainer = sp.Nearest(fitted().classifier).fit(dataset)
@@ -189,7 +185,7 @@ def test_evaluate(odd: Any) -> None:
     tried(sp.load, odd, classifier=fitted().classifier)
 
 
-def test_values_in_messages() -> None:
+def test_values_in_messages():
     for value, text in (
         (np.str_("s4"), "'s4'"),
         (np.int64(3), "3"),

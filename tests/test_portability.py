@@ -47,13 +47,13 @@ print(len(load_all()))
 """
 
 
-def test_every_module_is_imported_without_what_unix_alone_has() -> None:
+def test_every_module_is_imported_without_what_unix_alone_has():
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 100
 
 
-def test_where_peak_memory_cannot_be_read_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_peak_memory_cannot_be_read_that_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "resource", None)
     monkeypatch.setattr(memory.Path, "exists", lambda _: False)
     with pytest.raises(CapabilityError, match="peak memory cannot be read here"):

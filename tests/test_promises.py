@@ -1,7 +1,6 @@
 """What is promised of every registered method: the same bits for any batch size, company and number of threads."""
 
 import copy
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -22,7 +21,7 @@ from sparcets.testing.mocks import MeanModule
 EPOCHS = 3  # of a generator: a bad one answers as reproducibly as a good one
 
 
-def noisy(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def noisy(n, seed):
     X, y = make_series(n, seed=seed)
     return X + np.random.default_rng(seed).normal(0, 0.5, X.shape).astype(np.float32), y
 
@@ -31,17 +30,17 @@ X, Y = noisy(90, seed=0)
 
 
 @cache
-def classifier(architecture: str) -> sp.TorchClassifier:
+def classifier(architecture):
     return sp.TorchClassifier(architecture, sp.ClassifierConfig.tiny()).fit(X, Y)
 
 
 @cache
-def queries(architecture: str) -> np.ndarray:
+def queries(architecture):
     found = noisy(40, seed=1)[0]
     return found[classifier(architecture).predict(found) != 1][:18]  # more than one block of sp.Ics
 
 
-def fit(method: str, architecture: str):
+def fit(method, architecture):
     kind = EXPLAINERS.load(method)
     config = kind.config_class.tiny()
     if hasattr(config, "train"):
@@ -50,36 +49,36 @@ def fit(method: str, architecture: str):
 
 
 @cache
-def fitted(method: str):
+def fitted(method):
     return fit(method, "fcn")
 
 
 @cache
-def answers(method: str) -> sp.Explanation:
+def answers(method):
     return fitted(method).explain(queries("fcn"), target=1)
 
 
-def n_different(a: sp.Explanation, b: sp.Explanation) -> int:
+def n_different(a, b):
     same = (a.counterfactual == b.counterfactual).all((1, 2)) & (a.status == b.status) & (a.reason == b.reason)
     return int((~same).sum())
 
 
 @pytest.fixture
-def _threads_as_before() -> Iterator[None]:
+def _threads_as_before():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("method", EXPLAINERS)
-def test_the_batch_size_does_not_change_an_answer(method: str) -> None:
+def test_the_batch_size_does_not_change_an_answer(method):
     explainer = copy.copy(fitted(method))
     explainer.config = replace(explainer.config, batch_size=7)
     assert n_different(explainer.explain(queries("fcn"), target=1), answers(method)) == 0
 
 
 @pytest.mark.parametrize("method", EXPLAINERS)
-def test_other_queries_do_not_change_an_answer(method: str) -> None:
+def test_other_queries_do_not_change_an_answer(method):
     explainer, Q = fitted(method), queries("fcn")
     order = np.random.default_rng(0).permutation(len(Q))
     assert n_different(explainer.explain(Q[order], target=1), answers(method)[order]) == 0
@@ -89,7 +88,7 @@ def test_other_queries_do_not_change_an_answer(method: str) -> None:
 
 @pytest.mark.usefixtures("_threads_as_before")
 @pytest.mark.parametrize("method", EXPLAINERS)
-def test_the_number_of_threads_does_not_change_an_answer(method: str) -> None:
+def test_the_number_of_threads_does_not_change_an_answer(method):
     found = []
     for n in (1, 2):
         torch.set_num_threads(n)
@@ -99,14 +98,14 @@ def test_the_number_of_threads_does_not_change_an_answer(method: str) -> None:
 
 
 @pytest.mark.usefixtures("_threads_as_before")
-def test_a_classifier_does_not_depend_on_the_number_of_threads() -> None:
+def test_a_classifier_does_not_depend_on_the_number_of_threads():
     torch.set_num_threads(2)
     again = sp.TorchClassifier("bilstm", sp.ClassifierConfig.tiny()).fit(X, Y)
     torch.set_num_threads(1)
     assert again.digest() == classifier("bilstm").digest()
 
 
-def test_of_equally_near_prototypes_the_first_is_taken_however_many_queries_there_are() -> None:
+def test_of_equally_near_prototypes_the_first_is_taken_however_many_queries_there_are():
     rng = np.random.default_rng(0)
     series = np.repeat(rng.normal(size=(4, 20, 4)).astype(np.float32), 10, axis=0)  # each ten times
     prototypes = Prototypes(
@@ -122,15 +121,15 @@ def test_of_equally_near_prototypes_the_first_is_taken_however_many_queries_ther
 class Given(nn.Module):
     """Its outputs are the first values of a series, whatever their size."""
 
-    def __init__(self, n_outputs: int, dtype: torch.dtype) -> None:
+    def __init__(self, n_outputs, dtype):
         super().__init__()
         self.n_outputs, self.one = n_outputs, nn.Parameter(torch.ones((), dtype=dtype))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x):
         return self.one * x[:, 0, : self.n_outputs]
 
 
-def series_of(outputs: list[list[float]], dtype: type) -> np.ndarray:
+def series_of(outputs, dtype):
     return np.array(outputs, dtype=dtype)[:, None]
 
 
@@ -146,7 +145,7 @@ LOGITS = [
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_network_predicts_the_largest_of_its_logits_also_where_probabilities_are_equal(dtype: type) -> None:
+def test_a_network_predicts_the_largest_of_its_logits_also_where_probabilities_are_equal(dtype):
     X = series_of(LOGITS, dtype)
     module = Given(3, torch.float32 if dtype is np.float32 else torch.float64)
     model = sp.wrap(module, n_classes=3)
@@ -158,7 +157,7 @@ def test_a_network_predicts_the_largest_of_its_logits_also_where_probabilities_a
     np.testing.assert_allclose(proba.sum(1), 1, atol=1e-6)
 
 
-def test_one_logit_or_probability_is_compared_as_the_model_does() -> None:
+def test_one_logit_or_probability_is_compared_as_the_model_does():
     X = series_of([[0.0], [1e-9], [-1e-9], [3e-20]], np.float32)
     assert sp.wrap(Given(1, torch.float32), n_classes=2).predict(X).tolist() == [0, 1, 0, 1]
     X = series_of([[0.5], [np.nextafter(np.float32(0.5), np.float32(1))], [0.25]], np.float32)
@@ -170,7 +169,7 @@ def test_one_logit_or_probability_is_compared_as_the_model_does() -> None:
     assert model.predict(X).tolist() == [1, 2]
 
 
-def test_a_trained_classifier_predicts_the_largest_of_its_logits() -> None:
+def test_a_trained_classifier_predicts_the_largest_of_its_logits():
     model = copy.deepcopy(classifier("fcn"))
     last = model._fitted().head
     with torch.no_grad():
@@ -181,7 +180,7 @@ def test_a_trained_classifier_predicts_the_largest_of_its_logits() -> None:
 
 
 @pytest.mark.parametrize("method", ["nearest", "sparcets"])
-def test_status_and_valid_follow_the_module_where_probabilities_are_equal(method: str) -> None:
+def test_status_and_valid_follow_the_module_where_probabilities_are_equal(method):
     module = MeanModule(sharpness=1e-9)
     kind = EXPLAINERS.load(method)
     plain = make_series(60, seed=0)

@@ -15,11 +15,11 @@ import sparcets
 ROOT = Path(__file__).parents[1]
 
 
-def read(name: str) -> str:
+def read(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_there_is_one_version() -> None:
+def test_there_is_one_version():
     assert f"\nversion: {sparcets.__version__}\n" in read("CITATION.cff")
     (date,) = re.findall(r'^date-released: "(.*)"$', read("CITATION.cff"), flags=re.M)
     assert f"\n## [{sparcets.__version__}] - {date}\n" in read("CHANGELOG.md")
@@ -27,7 +27,7 @@ def test_there_is_one_version() -> None:
 
 
 @pytest.fixture(scope="module")
-def archives(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[str]]:
+def archives(tmp_path_factory):
     """Return the names of the files in the wheel, and in the source archive."""
     if find_spec("hatchling") is None:
         pytest.skip("needs hatchling; `make release` builds both as well")
@@ -42,7 +42,7 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> tuple[set[str], set[st
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not in a source archive")
-def test_the_wheel_holds_the_package_and_nothing_else(archives: tuple[set[str], set[str]]) -> None:
+def test_the_wheel_holds_the_package_and_nothing_else(archives):
     wheel, _ = archives
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "sparcets", "sparcets_paper"]
     ours = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
@@ -54,7 +54,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(archives: tuple[set[str], 
         assert f"sparcets/{name}" in wheel
 
 
-def test_the_source_archive_can_be_tested_and_documented(archives: tuple[set[str], set[str]]) -> None:
+def test_the_source_archive_can_be_tested_and_documented(archives):
     _, source = archives
     names = "README.md CHANGELOG.md SECURITY.md LICENSE CITATION.cff Makefile constraints.txt mkdocs.yml".split()
     assert {*names, "pyproject.toml", "tests/test_release.py", "docs/start.md", "docs/site/hooks.py"} <= source

@@ -1,16 +1,12 @@
 """SECURITY.md says what may run code, and what is done with the paths in files: both are compared with the code."""
 
-from __future__ import annotations
-
 import ast
 import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -38,9 +34,9 @@ MODULES |= {"ctypes", "webbrowser", "code", "pty"}
 OF_OS = {"system", "popen", "execv", "execve", "execvp", "spawnv", "spawnl", "posix_spawn", "startfile"}
 
 
-def runs_code(tree: ast.AST) -> set[str]:
+def runs_code(tree):
     """Return which of these a module uses."""
-    found: set[str] = set()
+    found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names} & MODULES
@@ -61,18 +57,18 @@ def runs_code(tree: ast.AST) -> set[str]:
     return found
 
 
-def table(title: str) -> list[list[str]]:
+def table(title):
     """Return the rows of the table in a section of SECURITY.md."""
     section = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]
 
 
-def code_in(cell: str) -> set[str]:
+def code_in(cell):
     return set(cell.split("`")[1::2])
 
 
-def test_the_list_of_what_may_run_code_is_that_of_the_source() -> None:
+def test_the_list_of_what_may_run_code_is_that_of_the_source():
     said = {next(iter(code_in(file))): code_in(by) for file, by, _, _ in table("What may run code")}
     modules = {
         path: runs_code(ast.parse(path.read_text(encoding="utf-8")))
@@ -83,27 +79,27 @@ def test_the_list_of_what_may_run_code_is_that_of_the_source() -> None:
 
 # Paths: one test per row of the table.
 
-TESTED: dict[str, Callable[..., None]] = {}
+TESTED = {}
 
 
-def row(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def row(*names):
     """Mark the test of the rows of the table that begin so."""
 
-    def mark(test: Callable[..., None]) -> Callable[..., None]:
+    def mark(test):
         TESTED.update(dict.fromkeys(names, test))
         return test
 
     return mark
 
 
-def test_every_row_of_the_table_of_paths_has_a_test() -> None:
+def test_every_row_of_the_table_of_paths_has_a_test():
     rows = [cells[0] for cells in table("Paths in files")]
     assert len(rows) > 10
     assert sorted(rows) == sorted(TESTED)
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path, monkeypatch):
     """Yield a folder with data, a fit on them, and a secret beside it."""
     X, y = make_series(45, n_steps=6)
     for name, series in (("own.npz", X), ("secret.npz", X + 3)):
@@ -117,14 +113,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("evil", None)
 
 
-def snapshot(folder: Path) -> dict[str, bytes]:
+def snapshot(folder):
     """Return the files beside the received ones."""
     apart = ("received", "answer", "work")
     found = {path.relative_to(folder): path for path in folder.rglob("*") if path.is_file()}
     return {str(name): path.read_bytes() for name, path in found.items() if not name.parts[0].startswith(apart)}
 
 
-def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+def refused(capsys, *command):
     capsys.readouterr()
     assert main(list(command)) == 2
     out, err = capsys.readouterr()
@@ -135,21 +131,19 @@ def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
 OUTSIDE = r"is no path within its folder|leads out of its folder"
 
 
-def refuses(call: Callable[..., object], *arguments: Any, why: str | None = OUTSIDE, **options: Any) -> None:
+def refuses(call, *arguments, why=OUTSIDE, **options):
     """Call something that must raise an error which says why."""
     with pytest.raises(SparcetsError, match=why):
         call(*arguments, **options)
 
 
-def edited(file: Path, **changes: Any) -> None:
+def edited(file, **changes):
     """Change a JSON file, with a digest that fits."""
     write_json(file, {**read_json(file, ""), **changes})
 
 
 @row("`run.json` of a fit")
-def test_other_data_than_those_of_the_fit_are_named_by_the_caller(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_other_data_than_those_of_the_fit_are_named_by_the_caller(place, capsys):
     explain = ("explain", "received", "--rows", "0:2")
     assert main([*explain, "--out", "answer.npz"]) == 0
     edited(place / "received" / "run.json", dataset=str(place / "secret.npz"))
@@ -164,7 +158,7 @@ def test_other_data_than_those_of_the_fit_are_named_by_the_caller(
 
 
 @row("`model.json` of a fit")
-def test_no_model_outside_of_the_folder_is_loaded(place: Path) -> None:
+def test_no_model_outside_of_the_folder_is_loaded(place):
     from sparcets.models.own_model import load_any_model
 
     pytest.importorskip("onnxruntime")
@@ -180,7 +174,7 @@ def test_no_model_outside_of_the_folder_is_loaded(place: Path) -> None:
 
 
 @row("`classifier.safetensors`, `explainer.safetensors`, `finished.safetensors`")
-def test_saved_models_lie_in_their_folder(place: Path) -> None:
+def test_saved_models_lie_in_their_folder(place):
     folder = place / "received" / "classifier"
     file = folder / "classifier.safetensors"
     shutil.move(file, place / "work.safetensors")
@@ -191,7 +185,7 @@ def test_saved_models_lie_in_their_folder(place: Path) -> None:
     refuses(load_fit, place / "received", device="cpu", why="classifier leads out of its folder")
 
 
-def write_onnx(path: Path, location: str | None, *, in_a_node: bool = False, order: Any = (0, 1, 2)) -> None:
+def write_onnx(path, location, *, in_a_node=False, order=(0, 1, 2)):
     """Write a model of three classes, in the order of features; its weights may be said to be elsewhere."""
     onnx = pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
@@ -221,9 +215,7 @@ def write_onnx(path: Path, location: str | None, *, in_a_node: bool = False, ord
 
 @row("an ONNX file")
 @pytest.mark.parametrize("in_a_node", [False, True])
-def test_weights_of_an_onnx_file_lie_in_its_folder(
-    place: Path, capsys: pytest.CaptureFixture[str], in_a_node: bool
-) -> None:
+def test_weights_of_an_onnx_file_lie_in_its_folder(place, capsys, in_a_node):
     pytest.importorskip("onnxruntime")
     (place / "received" / "models").mkdir()
     file = place / "received" / "models" / "m.onnx"
@@ -246,7 +238,7 @@ def test_weights_of_an_onnx_file_lie_in_its_folder(
 
 
 @row("`checkpoint.safetensors`")
-def test_checkpoints_are_read_and_removed_in_their_folder(place: Path) -> None:
+def test_checkpoints_are_read_and_removed_in_their_folder(place):
     from sparcets.training.checkpoint import FILE, Checkpoint, delete_checkpoint, has_identity
     from sparcets.training.loop import History
 
@@ -262,7 +254,7 @@ def test_checkpoints_are_read_and_removed_in_their_folder(place: Path) -> None:
 
 
 @row("`run.npz`, scores, reports")
-def test_explanations_hold_no_paths_and_no_objects(place: Path) -> None:
+def test_explanations_hold_no_paths_and_no_objects(place):
     assert main(["explain", "received", "--rows", "0:2", "--out", "answer.npz"]) == 0
     with np.load("answer.npz", allow_pickle=False) as stored:
         arrays = dict(stored)
@@ -275,14 +267,14 @@ def test_explanations_hold_no_paths_and_no_objects(place: Path) -> None:
 class Canary:
     """Writes a file when it is unpickled."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file):
         self.file = file
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self):
         return Path.touch, (self.file,)
 
 
-def explainer_and_series() -> tuple[Any, Any]:
+def explainer_and_series():
     from sparcets.testing.mocks import mean_proba
 
     X, y = make_series(30, n_steps=5)
@@ -290,7 +282,7 @@ def explainer_and_series() -> tuple[Any, Any]:
 
 
 @row("`explanation.json`, `shard-*.npz`")
-def test_shards_lie_in_their_folder(place: Path) -> None:
+def test_shards_lie_in_their_folder(place):
     ex, X = explainer_and_series()
     ex.explain(X[:6], 1, out=place / "received" / "shards", progress=False)
     (shard,) = (place / "received" / "shards").glob("shard-*.npz")
@@ -305,7 +297,7 @@ def test_shards_lie_in_their_folder(place: Path) -> None:
 
 
 @row("`_sparcets.json` and Parquet answers", "Parquet or Arrow queries")
-def test_parquet_files_lie_in_their_folder(place: Path) -> None:
+def test_parquet_files_lie_in_their_folder(place):
     pytest.importorskip("pyarrow")
     ex, X = explainer_and_series()
     frame = pd.DataFrame({"id": range(4), **{name: list(X[:4, :, i]) for i, name in enumerate(ex.feature_names)}})
@@ -323,14 +315,14 @@ def test_parquet_files_lie_in_their_folder(place: Path) -> None:
 
 
 @row("data: `.csv`, `.npz`, `.parquet`, `.ts`")
-def test_data_hold_no_objects(place: Path) -> None:
+def test_data_hold_no_objects(place):
     np.savez("received/x.npz", X=np.zeros((4, 2, 1)), y=np.array([Canary(place / "ran")] * 4, dtype=object))
     refuses(sp.load_dataset, "received/x.npz", why="no objects")
     assert not (place / "ran").exists()
 
 
 @row("`results.jsonl` of benchmarks")
-def test_rows_name_answers_in_their_folder_and_no_data(place: Path) -> None:
+def test_rows_name_answers_in_their_folder_and_no_data(place):
     from sparcets_paper.benchmark.store import ResultStore
     from sparcets_paper.reproduce.figures import StoredRuns
 
@@ -347,7 +339,7 @@ def test_rows_name_answers_in_their_folder_and_no_data(place: Path) -> None:
 
 
 @row("`reproduction.json`")
-def test_sources_of_a_reproduction_are_named_again(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sources_of_a_reproduction_are_named_again(place, capsys):
     folder = place / "received" / "paper"
     facts = {"datasets": {}, "left_out": {}, "figures_left_out": {}, "parts": ["table1"], "seconds": 1.0}
     run = {**facts, "scale": "small", "seed": 0, "repetitions": 1, "sources": {"catching": str(place / "secret.npz")}}
@@ -357,7 +349,7 @@ def test_sources_of_a_reproduction_are_named_again(place: Path, capsys: pytest.C
 
 
 @row("`about.json` of a studio's workspace", "`trainings.json` of a studio's workspace")
-def test_records_of_a_workspace_lead_nowhere_else(place: Path) -> None:
+def test_records_of_a_workspace_lead_nowhere_else(place):
     pytest.importorskip("fastapi")
     from sparcets.studio.items import dataset_record, load
     from sparcets.studio.workspace import Workspace, write_record
@@ -380,12 +372,12 @@ def test_records_of_a_workspace_lead_nowhere_else(place: Path) -> None:
     assert stat.S_IMODE((place / "work").stat().st_mode) == 0o755  # not made private
 
 
-def test_names_that_are_no_paths_within_a_folder(tmp_path: Path) -> None:
+def test_names_that_are_no_paths_within_a_folder(tmp_path):
     for name in ("", "/etc/passwd", "a/../../b", "..", "a\0b", "C:\\x", "\\\\host\\x", "..\\x", 7, None):
         refuses(inside, tmp_path, name, why=r"names .* which is no path within its folder")
 
 
-def test_entries_that_are_no_files(tmp_path: Path) -> None:
+def test_entries_that_are_no_files(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     os.mkfifo(folder / "pipe")
@@ -403,11 +395,11 @@ def test_entries_that_are_no_files(tmp_path: Path) -> None:
 # Who can read what is written.
 
 
-def modes(folder: Path) -> set[int]:
+def modes(folder):
     return {stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
 
 
-def test_a_fit_is_private_unless_it_is_shared(place: Path) -> None:
+def test_a_fit_is_private_unless_it_is_shared(place):
     assert modes(place / "received") == {0o700, 0o600}
     old = os.umask(0o022)
     try:
@@ -429,7 +421,7 @@ def test_a_fit_is_private_unless_it_is_shared(place: Path) -> None:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks into the current folder")
-def test_workers_import_nothing_from_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_import_nothing_from_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "multiprocessing.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
     monkeypatch.chdir(tmp_path)
     before = dict(os.environ)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ FROM_ROOT = {
 }  # see docs/site/hooks.py
 
 
-def test_the_navigation_holds_every_page_once() -> None:
+def test_the_navigation_holds_every_page_once():
     listed = re.findall(r"(?:: |- )(\S+\.md)$", re.sub(r"^ *#.*$", "", NAVIGATION, flags=re.M), flags=re.M)
     found = {file.relative_to(DOCS).as_posix() for file in DOCS.rglob("*.md")}
     assert len(listed) == len(set(listed))
@@ -43,7 +42,7 @@ def test_the_navigation_holds_every_page_once() -> None:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(tmp_path_factory):
     """Build the site, as `make site` does."""
     if find_spec("mkdocstrings") is None:
         pytest.skip("needs sparcets[docs]; `make site` builds it as well")
@@ -54,7 +53,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_links_lead_to_files_of_the_site_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+def test_links_lead_to_files_of_the_site_and_nothing_is_loaded_from_elsewhere(site):
     """MkDocs itself looks neither at links by name, as the README has them, nor at files that it leaves out."""
     broken = []
     for page in site.rglob("*.html"):
@@ -67,7 +66,7 @@ def test_links_lead_to_files_of_the_site_and_nothing_is_loaded_from_elsewhere(si
 
 
 @pytest.mark.browser
-def test_axe_finds_nothing_serious(site: Path, browser: Any) -> None:
+def test_axe_finds_nothing_serious(site, browser):
     page = browser.new_page()
     for name in ("start.html", "reference/targets.html", "gallery/index.html", "gallery/regression.html"):
         page.goto((site / name).as_uri())
@@ -75,7 +74,7 @@ def test_axe_finds_nothing_serious(site: Path, browser: Any) -> None:
     page.close()
 
 
-def test_every_public_name_has_an_entry_and_an_example() -> None:
+def test_every_public_name_has_an_entry_and_an_example():
     text = "\n".join(REFERENCE.values())
     for name in sparcets.__all__:
         if name == "__version__":
@@ -92,7 +91,7 @@ def test_every_public_name_has_an_entry_and_an_example() -> None:
             assert shown or ">>> " in (inspect.getdoc(thing) or ""), f"{module}.{name} has no example"
 
 
-def test_the_tree_of_errors_is_that_of_the_classes() -> None:
+def test_the_tree_of_errors_is_that_of_the_classes():
     drawn = re.findall(r"(\w+(?:Error|Warning))(?: \((\w+)\))?", (errors.__doc__ or "").partition("::")[2])
     classes = {n: k for n, k in vars(errors).items() if inspect.isclass(k) and k.__module__ == errors.__name__}
     assert [name for name, _ in drawn] == list(classes)
@@ -100,7 +99,7 @@ def test_the_tree_of_errors_is_that_of_the_classes() -> None:
         assert not builtin or builtin in {kind.__name__ for kind in classes[name].__bases__}
 
 
-def test_the_formats_are_those_of_the_files(tmp_path: Path) -> None:
+def test_the_formats_are_those_of_the_files(tmp_path):
     page = (DOCS / "formats.md").read_text(encoding="utf-8")
     X, y = data.make_series(30)
     ex = sparcets.Nearest(sparcets.wrap(mocks.MeanModule(n_classes=3), n_classes=3)).fit(X, y)
@@ -122,6 +121,5 @@ def test_the_formats_are_those_of_the_files(tmp_path: Path) -> None:
         r"explanations have `schema` (\d), classifiers `format` (\d), explainers `format` (\d), shards `format` (\d)",
         page,
     )
-    assert stated is not None
     explainer, shards, classifier = (header["format"] for header in headers)
     assert [int(n) for n in stated.groups()] == [header["schema"], classifier, explainer, shards]

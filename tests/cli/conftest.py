@@ -1,7 +1,6 @@
 """What the tests of the commands share: how a command is typed, and data of three classes."""
 
 import numpy as np
-import pytest
 
 from sparcets.__main__ import main
 from sparcets.testing.data import make_series
@@ -9,21 +8,21 @@ from sparcets.testing.data import make_series
 CLASSES = np.array(["calm", "brisk", "wild"])
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+def run(capsys, *arguments):
     """Run a command; return its exit code, stdout and stderr."""
     capsys.readouterr()
     code = main(list(arguments))
     return (code, *capsys.readouterr())
 
 
-def output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def output(capsys, *arguments):
     """Run a command that succeeds; return what it prints."""
     code, out, err = run(capsys, *arguments)
     assert code == 0, err
     return out
 
 
-def user_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def user_error(capsys, *arguments):
     """Run a command that a mistake of the user stops; return what it says, in one line."""
     code, out, err = run(capsys, *arguments)
     err = err.replace("loading\n", "")  # what the Python file of a model itself prints
@@ -31,9 +30,9 @@ def user_error(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return err
 
 
-def save_series(path: object, n: int = 90, **more: object) -> str:
+def save_series(path, n=90, **more):
     """Write series of three classes to a .npz file; return its name."""
     series = {name: more.pop(name) for name in ("n_steps", "seed") if name in more}
-    X, y = make_series(n, **series)  # type: ignore[arg-type]
-    np.savez(str(path), X=X, y=CLASSES[y], **more)  # type: ignore[arg-type]
+    X, y = make_series(n, **series)
+    np.savez(str(path), X=X, y=CLASSES[y], **more)
     return str(path)

@@ -1,7 +1,6 @@
 """``sparcets benchmark`` as a user types it."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,21 +8,21 @@ from .conftest import run, save_series, user_error
 
 
 @pytest.fixture(autouse=True)
-def no_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_judges(monkeypatch):
     monkeypatch.setattr("sparcets_paper.benchmark.cell.find_judges", lambda *_, **__: {})  # they take seconds
 
 
 @pytest.fixture
-def own_data(tmp_path: Path) -> str:
+def own_data(tmp_path):
     return save_series(tmp_path / "own.npz", 60)
 
 
-def quick(data: str, out: Path) -> list[str]:
+def quick(data, out):
     settings = ["--preset", "tiny", "--set-classifier", "epochs=5", "--queries", "4", "--device", "cpu"]
     return ["run", "-d", data, "--out", str(out), "-t", "brisk", *settings]
 
 
-def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+def test_run_resume_and_show(capsys, own_data, tmp_path):
     out = tmp_path / "out"
     command = [*quick(own_data, out), "-m", "nearest", "-m", "ics", "--seed-count", "2", "--keep", "2"]
     code, table, err = run(capsys, "benchmark", *command)
@@ -44,7 +43,7 @@ def test_run_resume_and_show(capsys: pytest.CaptureFixture[str], own_data: str, 
     assert {row["config"]["classifier"]["hidden"] for row in rows} == {8}  # of the preset tiny
 
 
-def test_only_repetitions_are_averaged(capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path) -> None:
+def test_only_repetitions_are_averaged(capsys, own_data, tmp_path):
     out = tmp_path / "out"
     command = [*quick(own_data, out), "-m", "ics"]
     for more in ([], ["--seed", "1"], ["--set", "steps=3"], ["--set-classifier", "epochs=4", "--set", "steps=3"]):
@@ -61,9 +60,7 @@ def test_only_repetitions_are_averaged(capsys: pytest.CaptureFixture[str], own_d
     ]
 
 
-def test_runs_that_fail_are_named_and_tried_again(
-    capsys: pytest.CaptureFixture[str], own_data: str, tmp_path: Path
-) -> None:
+def test_runs_that_fail_are_named_and_tried_again(capsys, own_data, tmp_path):
     arguments = [*quick(own_data, tmp_path / "out"), "-m", "nearest", "-c", "fcn"]
     failing = [argument if argument != "brisk" else "brusk" for argument in arguments]
     code, table, err = run(capsys, "benchmark", *arguments, "-t", "brusk")
@@ -87,5 +84,5 @@ def test_runs_that_fail_are_named_and_tried_again(
         (["show", "/no/such/folder"], "has no results.jsonl"),
     ],
 )
-def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_a_user_error_is_one_line(capsys, arguments, message):
     assert message in user_error(capsys, "benchmark", *arguments)

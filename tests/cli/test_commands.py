@@ -17,12 +17,12 @@ from .conftest import run, save_series, user_error
 
 
 @pytest.fixture(scope="module")
-def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
+def own_data(tmp_path_factory):
     return save_series(tmp_path_factory.mktemp("data") / "own.npz", feature_names=["left", "right", "top", "idle"])
 
 
 @pytest.fixture(scope="module")
-def model(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+def model(own_data, tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("model"))
     assert (
         main(["fit", "-d", own_data, "--out", folder, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--json"]) == 0
@@ -30,7 +30,7 @@ def model(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return folder
 
 
-def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list(capsys):
     code, out, _ = run(capsys, "list", "--json")
     assert code == 0
     known = json.loads(out)
@@ -42,7 +42,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"dataset\tmoving_box\t{known['datasets']['moving_box']}" in lines and "158 data sets" in remark
 
 
-def test_data_info(capsys: pytest.CaptureFixture[str], own_data: str) -> None:
+def test_data_info(capsys, own_data):
     code, out, _ = run(capsys, "data", "info", own_data)
     assert code == 0 and "72 training + 18 test series" in out and "left, right, top, idle" in out
     facts = json.loads(run(capsys, "data", "info", own_data, "--json")[1])
@@ -50,7 +50,7 @@ def test_data_info(capsys: pytest.CaptureFixture[str], own_data: str) -> None:
     assert facts["split"] == "random"
 
 
-def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path) -> None:
+def test_fit_saves_what_explain_reads(capsys, model, tmp_path):
     saved = tmp_path / "run.npz"
     code, out, _ = run(
         capsys, "explain", model, "-t", "wild", "--rows", "0:6", "--out", str(saved), "--plots", str(tmp_path), "--json"
@@ -62,19 +62,18 @@ def test_fit_saves_what_explain_reads(capsys: pytest.CaptureFixture[str], model:
     assert {r["verdict"] for r in rows} <= {"doubtful", "unchanged"} and not any(r["believed"] for r in rows)
     e = sp.load_explanation(saved)
     assert len(e) == 6 and e.feature_names == ("left", "right", "top", "idle")
-    assert e.ids is not None and e.ids.tolist() == [f"series {i}" for i in range(6)]
+    assert e.ids.tolist() == [f"series {i}" for i in range(6)]
     changed = [r["series"] for r in rows if r["verdict"] != "unchanged"]
     assert 0 < len(changed) < 6
     assert sorted(file.name for file in tmp_path.glob("*.png")) == [f"series-{i:03d}.png" for i in changed]
 
 
-def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str, own_data: str, tmp_path: Path) -> None:
+def test_series_keep_their_names(capsys, model, own_data, tmp_path):
     with np.load(own_data) as stored:
         people = {"ids": [f"trial {i}" for i in range(90)], "subjects": [f"P{i // 9}" for i in range(90)]}
         np.savez(tmp_path / "named.npz", **stored, **people)
     named, saved = str(tmp_path / "named.npz"), str(tmp_path / "run.npz")
     ds = sp.load_dataset(named, seed=0)
-    assert ds.ids_test is not None and ds.subjects_test is not None
     pictures = tmp_path / "pictures"
     run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--plots", str(pictures), "-n", "2")
     files = {f"series-{k:03d}-{str(ds.ids_test[k]).replace(' ', '_')}{nth}.png" for k in (2, 5) for nth in ("", "_2")}
@@ -85,7 +84,7 @@ def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str,
     assert first.split("\t")[:3] == ["2", str(ds.ids_test[2]), str(ds.subjects_test[2])]
     assert f"series 5 ({ds.ids_test[5]}, subject {ds.subjects_test[5]}): ? Doubtful" in out
     assert out.count("it is no advice for treatment") == 2, "people are the subject"
-    assert sp.load_explanation(saved).ids.tolist() == ds.ids_test[[2, 5]].tolist()  # type: ignore[union-attr]
+    assert sp.load_explanation(saved).ids.tolist() == ds.ids_test[[2, 5]].tolist()
     rows = json.loads(run(capsys, "explain", model, "-d", named, "--rows", "2,5", "--json")[1])
     assert [(r["id"], r["subject"]) for r in rows] == [(ds.ids_test[i], ds.subjects_test[i]) for i in (2, 5)]
     ids = ",".join(ds.ids_test[[5, 2]].tolist())
@@ -97,9 +96,7 @@ def test_series_keep_their_names(capsys: pytest.CaptureFixture[str], model: str,
     assert rows[0]["id"] is None and rows[0]["subject"] is None
 
 
-def test_constraints_and_targets_reach_the_answer(
-    capsys: pytest.CaptureFixture[str], model: str, tmp_path: Path
-) -> None:
+def test_constraints_and_targets_reach_the_answer(capsys, model, tmp_path):
     saved = str(tmp_path / "run.npz")
     limits = "--immutable idle --frozen 0:5 --range right=-1:1.5 --range left=-9: --direction right=up"
     more = "--max-step top=0.5 --group pair=left,top --sparsity 0.6 -n 2 --seed 3 --rows 8:18"
@@ -122,9 +119,7 @@ def test_constraints_and_targets_reach_the_answer(
     assert (given["integer"], given["monotone"], e.confidence) == (["right"], [["top", "up"]], 0.4)
 
 
-def test_a_saved_classifier_can_be_explained_by_another_fit(
-    capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
-) -> None:
+def test_a_saved_classifier_can_be_explained_by_another_fit(capsys, own_data, model, tmp_path):
     arguments = ["fit", "-d", own_data, "--out", str(tmp_path), "-m", "nearest", "-c", f"{model}/classifier"]
     assert run(capsys, *arguments, "--set", "candidates=7")[0] == 0
     assert sp.load(tmp_path / "explainer", classifier=sp.load_classifier(f"{model}/classifier")).config.candidates == 7
@@ -147,7 +142,7 @@ def test_a_saved_classifier_can_be_explained_by_another_fit(
         (["nonsense"], "nonsense"),
     ],
 )
-def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_a_user_error_is_one_line(capsys, arguments, message):
     assert message in user_error(capsys, *arguments)
 
 
@@ -166,35 +161,29 @@ def test_a_user_error_is_one_line(capsys: pytest.CaptureFixture[str], arguments:
         (["--curve"], "Nearest has no models of other kinds"),
     ],
 )
-def test_a_user_error_about_a_model_is_one_line(
-    capsys: pytest.CaptureFixture[str], model: str, arguments: list[str], message: str
-) -> None:
+def test_a_user_error_about_a_model_is_one_line(capsys, model, arguments, message):
     assert message in user_error(capsys, "explain", model, *arguments)
 
 
 @pytest.mark.parametrize(("command", "extra"), [(["studio"], "studio"), (["serve", "model"], "serve")])
-def test_an_extra_that_is_not_installed_is_named(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: list[str], extra: str
-) -> None:
+def test_an_extra_that_is_not_installed_is_named(capsys, monkeypatch, command, extra):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert f"pip install 'sparcets[{extra}]'" in user_error(capsys, *command)
 
 
-def test_debug_raises_the_error() -> None:
+def test_debug_raises_the_error():
     with pytest.raises(sp.SparcetsError, match="no_such_set"):
         main(["data", "info", "no_such_set", "--debug"])
 
 
-def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_and_help(capsys):
     assert run(capsys, "--version")[1].strip() == f"sparcets {sp.__version__}"
     for command in ([], ["fit"], ["explain"], ["demo"], ["data", "info"]):
         code, out, _ = run(capsys, *command, "--help")
         assert code == 0 and "Usage" in out
 
 
-def test_a_trained_method_from_the_command_line(
-    capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
-) -> None:
+def test_a_trained_method_from_the_command_line(capsys, own_data, model, tmp_path):
     state = tmp_path / "state"
     arguments = ["fit", "-d", own_data, "--out", str(tmp_path / "m"), "-m", "countergan", "-c", f"{model}/classifier"]
     quick = ["--preset", "tiny", "--set", "train.epochs=2", "--target", "brisk", "--checkpoint", str(state)]
@@ -205,9 +194,7 @@ def test_a_trained_method_from_the_command_line(
     assert "'brisk'" in user_error(capsys, "explain", str(tmp_path / "m"), "-t", "wild")
 
 
-def test_features_of_other_data_are_matched_by_name(
-    capsys: pytest.CaptureFixture[str], own_data: str, model: str, tmp_path: Path
-) -> None:
+def test_features_of_other_data_are_matched_by_name(capsys, own_data, model, tmp_path):
     with np.load(own_data) as stored:
         parts = dict(stored)
     back = parts | {"X": parts["X"][:, :, ::-1], "feature_names": parts["feature_names"][::-1]}
@@ -222,9 +209,7 @@ def test_features_of_other_data_are_matched_by_name(
 
 
 @pytest.mark.parametrize("out", [".", "/dev/null", "/dev/stdout", "pipe"])
-def test_an_out_that_is_no_file_is_refused_at_once(
-    out: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_out_that_is_no_file_is_refused_at_once(out, model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("pipe")
     saved = str(tmp_path / "run.npz")
@@ -237,7 +222,7 @@ def test_an_out_that_is_no_file_is_refused_at_once(
     assert snapshot(tmp_path) == before
 
 
-def test_pictures_are_told_if_there_are_any(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_are_told_if_there_are_any(model, tmp_path, capsys):
     folder = tmp_path / "pictures"
     code, out, _ = run(capsys, "explain", model, "--predicted", "calm", "-t", "calm", "--plots", str(folder))
     assert code == 0 and "no pictures: no answer changes anything" in out and not folder.exists()
@@ -252,7 +237,7 @@ def test_pictures_are_told_if_there_are_any(model: str, tmp_path: Path, capsys: 
     assert "it is a file, not a folder" in user_error(capsys, "explain", model, "--plots", str(file))
 
 
-def write_table(path: Path, n_series: int, lengths: np.ndarray, gaps: float = 0.0) -> int:
+def write_table(path, n_series, lengths, gaps=0.0):
     """Write a table of series of these lengths, with a share of its cells empty; return how many are."""
     X, y = make_series(n_series)
     X[np.random.default_rng(0).random(X.shape) < gaps] = np.nan
@@ -266,9 +251,7 @@ def write_table(path: Path, n_series: int, lengths: np.ndarray, gaps: float = 0.
     return sum(int(np.isnan(X[i, :n]).sum()) for i, n in enumerate(lengths))
 
 
-def test_a_ragged_table_with_empty_cells_is_fitted_explained_and_reported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_ragged_table_with_empty_cells_is_fitted_explained_and_reported(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     n_missing = write_table(Path("own.csv"), 90, 14 + np.arange(90) % 7, gaps=0.1)
     fit = ["fit", "-d", "own.csv", "--out", "model", "-m", "nearest", "-c", "fcn", "--preset", "tiny"]
@@ -277,9 +260,9 @@ def test_a_ragged_table_with_empty_cells_is_fitted_explained_and_reported(
     assert code == 0 and f"{n_missing} values missing" in out
     assert main(["explain", "model", "-t", "brisk", "--out", "run.npz", "--plots", "pictures"]) == 0
     e = sp.load_explanation("run.npz")
-    assert e.info.unequal and e.lengths is not None and len(set(e.lengths.tolist())) > 3
+    assert e.info.unequal and len(set(e.lengths.tolist())) > 3
     assert e.valid.any() and not e.changed[np.arange(20) >= e.lengths[:, None]].any()
-    assert e.missing is not None and np.array_equal(np.isnan(e.counterfactual), e.missing)
+    assert np.array_equal(np.isnan(e.counterfactual), e.missing)
     assert main(["report", "run.npz", "--out", "report.html"]) == 0
     assert "up to 20 steps" in Path("report.html").read_text(encoding="utf-8")
 

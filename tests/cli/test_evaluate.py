@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from .conftest import run, save_series, user_error
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     """Return a folder with data, a fitted model and an explanation."""
     folder = tmp_path_factory.mktemp("folder")
     save_series(folder / "own.npz")
@@ -27,11 +26,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _quick_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick_judges(monkeypatch):
     monkeypatch.setattr(judges, "JUDGE_CONFIG", replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
 
 
-def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+def test_with_the_model_all_is_measured(capsys, folder, tmp_path):
     out = tmp_path / "scores.json"
     code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-m", str(folder / "model"), "--out", str(out))
     assert code == 0 and f"saved to {out}" in text
@@ -47,7 +46,7 @@ def test_with_the_model_all_is_measured(capsys: pytest.CaptureFixture[str], fold
     )
 
 
-def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str], folder: Path, tmp_path: Path) -> None:
+def test_data_are_split_as_the_model_had_them(capsys, folder, tmp_path):
     own, model, answers = str(folder / "own.npz"), str(tmp_path / "m5"), str(tmp_path / "run.npz")
     assert (
         main(["fit", "-d", own, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--seed", "5", "--out", model]) == 0
@@ -60,14 +59,14 @@ def test_data_are_split_as_the_model_had_them(capsys: pytest.CaptureFixture[str]
     assert "queries are not in the test part of" in text and "in its training part" in text
 
 
-def test_json_and_data_by_name(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_json_and_data_by_name(capsys, folder):
     code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"), "-d", str(folder / "own.npz"), "--json")
     found = json.loads(text)
     assert code == 0 and found["summary"]["valid"]["mean"] == 1.0 and "transfer_neural" in found["summary"]
     assert "per_query" not in found and "knn_ratio" in found["summary"]
 
 
-def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+def test_without_data_what_needs_none(capsys, folder):
     code, text, _ = run(capsys, "evaluate", str(folder / "run.npz"))
     assert code == 0 and "sparsity\t" in text and "transfer\t" not in text
     assert "\nnote: " in text and "need a data set" in text
@@ -83,8 +82,6 @@ def test_without_data_what_needs_none(capsys: pytest.CaptureFixture[str], folder
         (["RUN", "-o", "seed=1"], "give --dataset too"),
     ],
 )
-def test_a_user_error_is_one_line(
-    capsys: pytest.CaptureFixture[str], folder: Path, arguments: list[str], message: str
-) -> None:
+def test_a_user_error_is_one_line(capsys, folder, arguments, message):
     given = [str(folder / "run.npz") if a == "RUN" else a for a in arguments]
     assert message in user_error(capsys, "evaluate", *given)

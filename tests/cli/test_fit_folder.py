@@ -1,10 +1,7 @@
 """The folder of a fit: replaced as a whole, and never read as parts of two fits."""
 
-from __future__ import annotations
-
 import shutil
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -16,28 +13,26 @@ from .conftest import save_series
 
 
 @pytest.fixture(scope="module")
-def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
+def own_data(tmp_path_factory):
     return save_series(tmp_path_factory.mktemp("data") / "own.npz", 60, n_steps=8)
 
 
-def fit(data: str, out: Path, *more: str) -> int:
+def fit(data, out, *more):
     return main(["fit", "-d", data, "--out", str(out), "-m", "nearest", "-c", "fcn", "--preset", "tiny", *more])
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 @pytest.fixture(scope="module")
-def fits(own_data: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def fits(own_data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fits")
     assert fit(own_data, folder / "a") == 0 and fit(own_data, folder / "b", "--seed", "5") == 0
     return folder / "a", folder / "b"
 
 
-def test_a_second_fit_into_a_folder_needs_force(
-    own_data: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_fit_into_a_folder_needs_force(own_data, fits, tmp_path, capsys):
     model = tmp_path / "model"
     shutil.copytree(fits[0], model)
     (model / "notes.txt").write_text("mine")
@@ -53,9 +48,7 @@ def test_a_second_fit_into_a_folder_needs_force(
 
 
 @pytest.mark.parametrize("part", ["classifier", "explainer", "run.json"])
-def test_parts_of_two_fits_are_refused(
-    part: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_parts_of_two_fits_are_refused(part, fits, tmp_path, capsys):
     model = tmp_path / "model"
     shutil.copytree(fits[0], model)
     if part == "run.json":
@@ -70,9 +63,7 @@ def test_parts_of_two_fits_are_refused(
     assert ("explainer.saf" in err) == (part != "classifier") and ("classifier.saf" in err) == (part != "explainer")
 
 
-def test_a_reader_beside_a_writer_gets_one_fit(
-    fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_reader_beside_a_writer_gets_one_fit(fits, tmp_path, capsys):
     from sparcets.io.folders import atomic_folder
     from sparcets.methods.folder import load_fit
 
@@ -82,7 +73,7 @@ def test_a_reader_beside_a_writer_gets_one_fit(
     digests = {seed: sp.load_classifier(fit / "classifier").digest() for fit, seed in known.items()}
     stop = threading.Event()
 
-    def replace() -> None:
+    def replace():
         while not stop.is_set():
             for source in (fits[1], fits[0]):
                 with atomic_folder(model) as folder:
@@ -103,9 +94,7 @@ def test_a_reader_beside_a_writer_gets_one_fit(
 @pytest.mark.parametrize(
     "name", ["classifier/model.py", "explainer/notes.txt", "classifier/.git/HEAD", "classifier", "run.json", "link"]
 )
-def test_force_replaces_fits_alone(
-    name: str, own_data: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_force_replaces_fits_alone(name, own_data, tmp_path, capsys):
     (file := tmp_path / "proj" / name).parent.mkdir(parents=True)
     file.write_text("theirs")
     if name == "link":
@@ -123,9 +112,7 @@ def test_force_replaces_fits_alone(
     "name",
     ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights.safetensors"],
 )
-def test_force_keeps_a_fit_that_holds_files_of_others(
-    name: str, own_data: str, fits: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_force_keeps_a_fit_that_holds_files_of_others(name, own_data, fits, tmp_path, capsys):
     shutil.copytree(fits[0], tmp_path / "model")
     (tmp_path / "model" / name).symlink_to(fits[1]) if name.endswith("link") else (tmp_path / "model" / name).touch()
     before = snapshot(tmp_path)

@@ -1,12 +1,9 @@
 """Models of the user's own on the command line: an ONNX file, or a function in a Python file."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +44,7 @@ def nothing():
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path, monkeypatch):
     """Yield a folder with data of three classes, and a model of them."""
     save_series(tmp_path / "own.npz", 60, n_steps=8)
     (tmp_path / "my_model.py").write_text(MODEL)
@@ -65,7 +62,7 @@ NAMED = ("--model", "my_model.py:load")
 PYTHON = (*NAMED, "--output", "logits:scores")
 
 
-def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_function_of_a_python_file_from_fit_to_report(place, capsys):
     fitted = json.loads(output(capsys, *FIT, *PYTHON, "--json"))
     assert fitted["classifier"] == "my_model.py:load" and fitted["test_accuracy"] == 1.0
     answers = json.loads(
@@ -77,7 +74,7 @@ def test_a_function_of_a_python_file_from_fit_to_report(place: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_an_onnx_file_is_copied(place: Path, capsys: pytest.CaptureFixture[str], apart: bool) -> None:
+def test_an_onnx_file_is_copied(place, capsys, apart):
     (place / "models").mkdir()
     write_onnx(place / "models" / "gait.onnx", "weights.bin" if apart else None, order=(1, 0, 2))
     output(capsys, *FIT, "--model", "models/gait.onnx", "--output", "logits", "--classes", "brisk, calm,wild")
@@ -91,7 +88,7 @@ def test_an_onnx_file_is_copied(place: Path, capsys: pytest.CaptureFixture[str],
     assert "has changed since the fit" in user_error(capsys, "explain", "elsewhere", "-t", "wild")
 
 
-def test_a_model_that_changed_is_refused(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_changed_is_refused(place, capsys):
     output(capsys, *FIT, *PYTHON)
     explain = ("explain", "fitted", *NAMED, "-t", "wild", "--rows", "0:2")
     np.save("weight.npy", np.eye(4)[:, :3])  # another model, of which the Python file knows nothing
@@ -104,7 +101,7 @@ def test_a_model_that_changed_is_refused(place: Path, capsys: pytest.CaptureFixt
     assert "no file my_model.py, where your model should be" in user_error(capsys, *explain)
 
 
-def renamed(fit: Path, source: str) -> None:
+def renamed(fit, source):
     """Let a fit name another Python file, with all digests as they have to be: as a stranger could."""
     from sparcets.io.files import read_json, write_json
     from sparcets.methods.folder import RUN, digests_of
@@ -124,9 +121,7 @@ READERS = (
 
 
 @pytest.mark.parametrize("command", READERS, ids=lambda command: command[0])
-def test_every_command_says_what_to_type_and_takes_it(
-    place: Path, capsys: pytest.CaptureFixture[str], command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_command_says_what_to_type_and_takes_it(place, capsys, command, monkeypatch):
     from sparcets.methods import folder as folders
 
     output(capsys, *FIT, *PYTHON)
@@ -138,7 +133,7 @@ def test_every_command_says_what_to_type_and_takes_it(
     (place / "my_model.py").write_text(MODEL)
     seen = []
 
-    def loaded(*_: object, model: str | None, **__: object) -> None:
+    def loaded(*_, model, **__):
         seen.append(model)
         raise sp.SparcetsError("enough")
 
@@ -162,7 +157,7 @@ def test_every_command_says_what_to_type_and_takes_it(
         "{place}/my_model.py",
     ],
 )
-def test_no_python_file_that_a_folder_names_is_run(place: Path, capsys: pytest.CaptureFixture[str], where: str) -> None:
+def test_no_python_file_that_a_folder_names_is_run(place, capsys, where):
     output(capsys, *FIT, *PYTHON)
     shutil.copy("my_model.py", "fitted/my_model.py")
     (place / "elsewhere").mkdir()
@@ -183,9 +178,7 @@ def test_no_python_file_that_a_folder_names_is_run(place: Path, capsys: pytest.C
     assert not (place / "ran").exists()
 
 
-def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(place, capsys):
     pytest.importorskip("fastapi")
     from sparcets.server.pool import start_workers
 
@@ -198,7 +191,7 @@ def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(
     assert described["classes"] == ["brisk", "calm", "wild"]
 
 
-def test_what_is_proposed_for_typing_is_one_word(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_proposed_for_typing_is_one_word(place, capsys):
     output(capsys, *FIT, *PYTHON)
     renamed(place / "fitted", "/tmp/a b; touch ran/x.py:load")
     assert user_error(capsys, "explain", "fitted").endswith("--model '/tmp/a b; touch ran/x.py:load'\n")
@@ -207,7 +200,7 @@ def test_what_is_proposed_for_typing_is_one_word(place: Path, capsys: pytest.Cap
         assert user_error(capsys, "explain", "fitted").endswith("--model FILE.py:FUNCTION\n")
 
 
-def test_a_named_file_must_be_that_of_the_fit(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_file_must_be_that_of_the_fit(place, capsys):
     output(capsys, *FIT, *PYTHON)
     shutil.copy("my_model.py", "fitted/my_model.py")
     assert "where no Python file is run" in user_error(capsys, *FIT, "--model", "fitted/my_model.py:load", "--force")
@@ -229,7 +222,7 @@ def test_a_named_file_must_be_that_of_the_fit(place: Path, capsys: pytest.Captur
     assert "for which no file is run: leave out my_model.py:load" in user_error(capsys, "explain", "fitted", *NAMED)
 
 
-def test_classes_of_another_order_are_noticed_and_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_classes_of_another_order_are_noticed_and_named(place, capsys):
     np.save(place / "weight.npy", np.eye(4)[:, [0, 2, 1]])  # calm, wild, brisk
     with warnings.catch_warnings():
         warnings.simplefilter("always", sp.ModelWarning)
@@ -247,7 +240,7 @@ def test_classes_of_another_order_are_noticed_and_named(place: Path, capsys: pyt
     assert "no class 'wide'" in user_error(capsys, "explain", "fitted", *NAMED, "--predicted", "wide")
 
 
-def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place, capsys):
     np.save(place / "weight.npy", np.random.default_rng(0).normal(0, 0.001, (4, 3)) + np.eye(4)[:, [3, 3, 3]])
     assert "Careful: the model" in output(capsys, *FIT, *PYTHON)
     assert main(["explain", "fitted", *NAMED, "--target", "calm", "--json"]) == 0
@@ -273,7 +266,7 @@ def test_a_model_that_knows_nothing_is_told_by_fit_and_explain(place: Path, caps
         (("--model", "m.pkl"), '--model "my_model.py:load" on the command line'),
     ],
 )
-def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+def test_mistakes(place, capsys, arguments, message):
     assert message in user_error(capsys, *FIT, *arguments)
     assert not (place / "fitted").exists()
 
@@ -289,7 +282,7 @@ def load():
 """
 
 
-def test_side_inputs_come_with_the_data(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_side_inputs_come_with_the_data(place, capsys):
     X, y = make_series(60, n_steps=8)
     np.savez(place / "aged.npz", X=X, y=y, side_age=np.linspace(20, 90, 60))
     (place / "my_aged.py").write_text(AGED)
@@ -300,7 +293,7 @@ def test_side_inputs_come_with_the_data(place: Path, capsys: pytest.CaptureFixtu
         == 0
     )
     e = sp.load_explanation("run.npz")
-    assert e.side is not None and e.side["age"].shape == (3,) and e.query.shape[2] == 4
+    assert e.side["age"].shape == (3,) and e.query.shape[2] == 4
     np.savez(place / "own.npz", X=X, y=y)
     assert main([*FIT, "--model", "my_aged.py:load"]) == 2
     assert "--option side=age" in capsys.readouterr().err

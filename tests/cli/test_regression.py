@@ -1,10 +1,7 @@
 """A model that predicts numbers on the command line: from a table to a report, and the mistakes one can make."""
 
-from __future__ import annotations
-
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +34,7 @@ EXPLAIN = ("explain", "fitted", *OWN)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def place(tmp_path_factory):
     """Yield a folder with a table of two numbers per series, and a fit of a model of them."""
     folder = tmp_path_factory.mktemp("regression")
     X, _ = make_series(60, n_steps=8)
@@ -54,11 +51,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
-def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(place, monkeypatch):
     monkeypatch.chdir(place)
 
 
-def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys):
     said = output(capsys, *FIT, *OWN, "--force")
     assert "pressure.py:load: explained test variance 1.000" in said
     assert "numbers systolic (mmHg), diastolic (mmHg)" in said
@@ -67,7 +64,7 @@ def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys: pytest.CaptureFi
     assert result["explained_test_variance"] > 0.999 and "test_accuracy" not in result
 
 
-def test_data_info_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_info_shows_the_numbers(capsys):
     name, *options = TABLE[1:]
     assert "diastolic\tmmHg\t" in output(capsys, "data", "info", name, *options, "-o", "task=regression")
     told = json.loads(output(capsys, "data", "info", name, *options, "-o", "task=regression", "--json"))
@@ -83,21 +80,17 @@ def test_data_info_shows_the_numbers(capsys: pytest.CaptureFixture[str]) -> None
         (("--change", "-2", "--of", "systolic"), sp.Change(-2, output=0)),
     ],
 )
-def test_every_question_is_that_of_python(
-    capsys: pytest.CaptureFixture[str], options: tuple[str, ...], target: sp.AtLeast
-) -> None:
+def test_every_question_is_that_of_python(capsys, options, target):
     told = json.loads(output(capsys, *EXPLAIN, *options, "--rows", "0:4", "--out", "run.npz", "--json"))
     e = sp.load_explanation("run.npz")
     bounds = target.bounds(e.prediction_before, ("systolic", "diastolic"))
-    np.testing.assert_array_equal(e.numbers.bounds, bounds)  # type: ignore[union-attr]
+    np.testing.assert_array_equal(e.numbers.bounds, bounds)
     assert [one["valid"] for one in told] == e.valid.tolist() and e.valid.any()
     assert told[0]["prediction"] == {"systolic": e.prediction[0, 0], "diastolic": e.prediction[0, 1]}
     assert "probability" not in told[0] and told[0]["target"] == e.target[0]
 
 
-def test_tables_scores_and_reports_speak_of_numbers(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_scores_and_reports_speak_of_numbers(capsys, monkeypatch):
     import sparcets.evaluation.evaluate as evaluation
 
     judge = sp.wrap(lambda X: 100 + 9 * X[:, :, :2].mean(1), task="regression")
@@ -129,12 +122,12 @@ def test_tables_scores_and_reports_speak_of_numbers(
         (("export", "fitted", "--out", "no.onnx", *OWN), "the model predicts numbers: there is no generator to export"),
     ],
 )
-def test_mistakes(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
+def test_mistakes(capsys, arguments, message):
     assert message in user_error(capsys, *arguments)
     assert not Path("no").exists()
 
 
-def test_questions_about_numbers_are_none_for_a_classifier(capsys: pytest.CaptureFixture[str]) -> None:
+def test_questions_about_numbers_are_none_for_a_classifier(capsys):
     X, y = make_series(30, n_steps=8)
     np.savez("classes.npz", X=X, y=y % 2)
     output(capsys, "fit", "-d", "classes.npz", "-m", "nearest", "--model", "pressure.py:classes", "--out", "classes")

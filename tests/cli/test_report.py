@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
@@ -20,14 +19,14 @@ from .conftest import run, user_error
 
 
 @pytest.fixture(scope="module")
-def run_file(tmp_path_factory: pytest.TempPathFactory) -> str:
+def run_file(tmp_path_factory):
     path = str(tmp_path_factory.mktemp("run") / "run.npz")
     X, y = make_series(60)
     sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:3], target=1, n=2).save(path)
     return path
 
 
-def test_a_page_with_what_can_be_measured(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
+def test_a_page_with_what_can_be_measured(capsys, run_file, tmp_path):
     page = tmp_path / "new folder" / "r.html"
     code, out, err = run(capsys, "report", run_file, "--out", str(page), "--title", "Mine")
     assert code == 0 and err == "" and out.startswith(f"saved to {page} (")
@@ -35,7 +34,7 @@ def test_a_page_with_what_can_be_measured(capsys: pytest.CaptureFixture[str], ru
     assert text.count("<article") == 6 and "<h1>Mine</h1>" in text and "100 % of the 6 answers" in text
 
 
-def test_scores_bring_the_judges(capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path) -> None:
+def test_scores_bring_the_judges(capsys, run_file, tmp_path):
     e = sp.load_explanation(run_file)
     X, y = make_series(60)
     judges = {"blunt": sp.wrap(lambda X: mean_proba(X, sharpness=1.0))}
@@ -52,9 +51,7 @@ def test_scores_bring_the_judges(capsys: pytest.CaptureFixture[str], run_file: s
     ("suffix", "magic", "more"),
     [("png", b"\x89PNG", ["--picture", "several"]), ("pdf", b"%PDF", []), ("svg", b"<?xml", [])],
 )
-def test_one_answer_as_a_picture(
-    capsys: pytest.CaptureFixture[str], run_file: str, tmp_path: Path, suffix: str, magic: bytes, more: list[str]
-) -> None:
+def test_one_answer_as_a_picture(capsys, run_file, tmp_path, suffix, magic, more):
     file = tmp_path / f"answer.{suffix}"
     code, _, err = run(capsys, "report", run_file, "--answer", "2", "--out", str(file), *more)
     assert code == 0 and err == "" and file.read_bytes().startswith(magic)
@@ -70,14 +67,7 @@ def test_one_answer_as_a_picture(
         (["--out", "r.html", "--scores", "none.json"], "no file none.json"),
     ],
 )
-def test_user_errors_are_one_line(
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    run_file: str,
-    tmp_path: Path,
-    arguments: list[str],
-    message: str,
-) -> None:
+def test_user_errors_are_one_line(capsys, monkeypatch, run_file, tmp_path, arguments, message):
     monkeypatch.chdir(tmp_path)
     assert message in user_error(capsys, "report", run_file, *arguments)
     assert list(tmp_path.iterdir()) == [], "no incomplete file is left"
@@ -89,9 +79,7 @@ TINY = {
 }
 
 
-def test_it_writes_all_files_and_prints_the_path_of_the_report(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_writes_all_files_and_prints_the_path_of_the_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(catching, "COUNTS", (90, 90, 90))
     for (module, name), config in TINY.items():
         made = getattr(module, name)
@@ -111,7 +99,7 @@ def test_it_writes_all_files_and_prints_the_path_of_the_report(
 
 
 @pytest.mark.parametrize("name", ["report.html", "explanation.txt", "explanation.npz"])
-def test_files_of_others_are_not_replaced(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_others_are_not_replaced(name, tmp_path, capsys):
     (tmp_path / name).write_text("theirs")
     assert main(["demo", "--out", str(tmp_path)]) == 2
     assert f"{name} is in the way: it is not of an earlier demo" in capsys.readouterr().err

@@ -1,9 +1,5 @@
 """``sparcets reproduce`` as a user types it."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from sparcets_paper.reproduce.run import Reproduction
@@ -13,11 +9,11 @@ from .conftest import run, user_error
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+def given(monkeypatch, tmp_path):
     """Replace the reproduction; return the arguments it was called with."""
-    seen: dict[str, Any] = {}
+    seen = {}
 
-    def fake(part: str, *, on_note: Any, on_row: Any, **arguments: Any) -> Reproduction:
+    def fake(part, *, on_note, on_row, **arguments):
         seen.update(arguments, part=part)
         on_note("motionsense is left out: not here")
         failed = {"dataset": "catching", "label": "ICS", "target": "Control", "seed": 0, "error": "E: x"}
@@ -36,11 +32,11 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
     return seen
 
 
-def table(title: str) -> Table:
+def table(title):
     return Table(title, ("data", "valid"), ((title, "**0.9**"),))
 
 
-def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any], tmp_path: Path) -> None:
+def test_options_arrive(capsys, given, tmp_path):
     sources = ["--source", "motionsense=/data/ms.npz", "--source", "catching=c.npz"]
     options = ["--scale", "full", "--repetitions", "3", "--out", str(tmp_path), "--workers", "4", "--device", "cpu"]
     where = ["--engine", "ray", "--address", "10.0.0.1:6379"]
@@ -59,7 +55,7 @@ def test_options_arrive(capsys: pytest.CaptureFixture[str], given: Mapping[str, 
     }
 
 
-def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], given: Mapping[str, Any]) -> None:
+def test_results_on_stdout_notes_on_stderr(capsys, given):
     code, out, err = run(capsys, "reproduce", "table1")
     assert code == 0
     assert err.splitlines() == ["motionsense is left out: not here", "catching ICS → Control, seed 0: E: x"]
@@ -78,13 +74,7 @@ def test_results_on_stdout_notes_on_stderr(capsys: pytest.CaptureFixture[str], g
         (["all", "--source", "cat=x.npz"], "no data set of the paper 'cat'"),
     ],
 )
-def test_a_user_error_is_one_line(
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_user_error_is_one_line(capsys, arguments, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert message in user_error(capsys, "reproduce", *arguments)
     assert list(tmp_path.iterdir()) == []

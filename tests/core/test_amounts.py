@@ -12,20 +12,20 @@ numbers = st.lists(st.floats(allow_nan=False, allow_infinity=False).map(lambda v
 
 
 @given(numbers)
-def test_different_numbers_read_differently(values: list[float]) -> None:
+def test_different_numbers_read_differently(values):
     for write in (amounts, signed, distinct, lambda *v: distinct(*v, style=".4g")):
         texts = write(*values)
         assert len(texts) == len(values) and len(set(texts)) == len(set(values))
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=3))
-def test_different_shares_read_differently(shares: list[float]) -> None:
+def test_different_shares_read_differently(shares):
     apart = {100 * share for share in shares}  # tiny ones may be equal here
     assert len(set(percents(*shares))) >= len(apart)
 
 
 @given(st.integers(0, 10**7), st.integers(1, 10**6), st.floats(0.01, 1e6))
-def test_different_times_read_differently(start: int, length: int, rate: float) -> None:
+def test_different_times_read_differently(start, length, rate):
     first, last = seconds(start / rate, (start + length) / rate)
     assert first != last and (float(first) != 0 or start == 0)
     assert when_phrase(start, start + length, rate) == f"from {first} to {last} s"
@@ -41,5 +41,5 @@ def test_different_times_read_differently(start: int, length: int, rate: float) 
         (Between(1_000_000, 1_000_001), "between 1000000 and 1000001"),
     ],
 )
-def test_targets_are_told_apart(target: AtLeast | Between, words: str) -> None:
+def test_targets_are_told_apart(target, words):
     assert target.words("") == words

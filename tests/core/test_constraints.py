@@ -4,13 +4,11 @@ import inspect
 import json
 import re
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcets.core.constraints import Constraints
-from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.errors import ConstraintError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
@@ -23,12 +21,12 @@ RAMP = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 NONE = [0.0] * 6
 
 
-def bind(training: Any = TRAINING, mutable: tuple[bool, ...] = (True, True, True), **given: Any) -> BoundConstraints:
+def bind(training=TRAINING, mutable=(True, True, True), **given):
     info = replace(SeriesInfo.from_series(training, ("sick", "well")), mutable=np.array(mutable))
     return Constraints(**given).bind(info)
 
 
-def enforce(proposal: Any, query: Any = ZERO, **given: Any) -> list[list[float]]:
+def enforce(proposal, query=ZERO, **given):
     """Return the features of the result for proposed ones: one for all, or a list of three, padded with zeros."""
     curves = proposal if isinstance(proposal[0], list) else [proposal] * 3
     proposed = np.array([curve + [0.0] * (6 - len(curve)) for curve in curves]).T[None]
@@ -79,18 +77,18 @@ STEP[0, 3:] = 7.0
     ],
     ids=str,
 )
-def test_one_feature(given: dict[str, Any], query: Any, proposal: list[float], expected: list[float]) -> None:
+def test_one_feature(given, query, proposal, expected):
     assert enforce([float(value) for value in proposal], query, **given)[0] == expected
 
 
-def test_groups_change_together_or_not_at_all() -> None:
+def test_groups_change_together_or_not_at_all():
     f0, f1 = [1.0, 1.0, 0.0, 0.0, 1.0, 1e-9], [2.0, 0.0, 2.0, 0.0, -2.0, 2.0]
     found = enforce([f0, f1, NONE], groups={"arm": ["f0", 1]})
     assert found[:2] == [[1, 0, 0, 0, 1, 0], [2, 0, 0, 0, -2, 0]]
 
 
 @pytest.mark.parametrize("immutable", [{"immutable": ["f1"]}, {"mutable": (True, False, True)}])
-def test_one_immutable_member_freezes_its_group(immutable: dict[str, Any]) -> None:
+def test_one_immutable_member_freezes_its_group(immutable):
     constraints = {"groups": {"arm": ["f0", "f1"]}, **immutable}
     assert enforce(RAMP, **constraints) == [NONE, NONE, RAMP]
     assert bind(**constraints).mutable.tolist() == [False, False, True]
@@ -104,11 +102,11 @@ def test_one_immutable_member_freezes_its_group(immutable: dict[str, Any]) -> No
         ({"frozen": [(0, 1)], "max_step": {"f1": 0.0}}, NONE),  # it cannot leave the frozen 0 with steps of size 0
     ],
 )
-def test_constraints_on_one_member_apply_to_the_group(given: dict[str, Any], expected: list[float]) -> None:
+def test_constraints_on_one_member_apply_to_the_group(given, expected):
     assert enforce([1.0, -1.0, 1.0, 1.0, 1.0, 1.0], groups={"arm": ["f0", "f1"]}, **given)[:2] == [expected] * 2
 
 
-PROBLEMS: list[tuple[dict[str, Any], str]] = [
+PROBLEMS = [
     ({"immutable": ["F1"]}, "immutable: no feature 'F1'. Did you mean 'f1'? Known: f0, f1, f2"),
     ({"immutable": [3]}, "immutable: no feature 3"),
     ({"immutable": "f0"}, "immutable must be a list of features, got 'f0'"),
@@ -148,12 +146,12 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("constraints", "message"), PROBLEMS, ids=[m[:45] for _, m in PROBLEMS])
-def test_each_problem(constraints: dict[str, Any], message: str) -> None:
+def test_each_problem(constraints, message):
     with pytest.raises(ConstraintError, match=f"1 problem in the constraints: .*{re.escape(message)}"):
         bind(**constraints)
 
 
-def test_all_problems_are_in_one_message() -> None:
+def test_all_problems_are_in_one_message():
     with pytest.raises(ConstraintError) as caught:
         bind(
             immutable=["f8"],
@@ -169,7 +167,7 @@ def test_all_problems_are_in_one_message() -> None:
         assert part in message
 
 
-def test_json_round_trip() -> None:
+def test_json_round_trip():
     constraints = Constraints(
         immutable=[np.int64(2), "f1"],
         frozen=[(np.int64(0), 2)],
@@ -197,20 +195,20 @@ def test_json_round_trip() -> None:
         Constraints.from_dict(Constraints(project=halves).to_dict())
 
 
-def test_a_frozen_member_freezes_its_group_there() -> None:
+def test_a_frozen_member_freezes_its_group_there():
     alone = bind(frozen={"f0": [(0, 2)]}, groups={"a": [0, 1]})
     assert alone.allowed.T.tolist() == [[False] * 2 + [True] * 4] * 2 + [[True] * 6]
     both = bind(groups={"a": [0, 1]}).combine(bind(frozen={"f2": [(4, None)]}, groups={"b": [1, 2]}))
     assert both.allowed.T.tolist() == [[True] * 4 + [False] * 2] * 3
 
 
-def test_a_feature_that_is_frozen_throughout_is_an_active_constraint() -> None:
+def test_a_feature_that_is_frozen_throughout_is_an_active_constraint():
     """One pass on the GPU is for calls without frozen steps."""
     assert bind(frozen={"f0": [(None, None)]}).active_kinds() == ["frozen steps"]
     assert bind(frozen={"f0": [(0, 2)]}, immutable=["f0"]).active_kinds() == ["immutable features"]
 
 
-def test_constant_features_are_left_alone_unless_they_are_named_with_others() -> None:
+def test_constant_features_are_left_alone_unless_they_are_named_with_others():
     X = np.random.default_rng(0).normal(size=(4, 5, 4)).astype(np.float32)
     X[..., 1], X[..., 2] = 3.0, 1e4 + 1e-3 * (X[..., 2] > 0)  # the second by the last bit of its values
     info = SeriesInfo.from_series(X, ("a", "b"))
@@ -222,7 +220,7 @@ def test_constant_features_are_left_alone_unless_they_are_named_with_others() ->
     assert Constraints().bind(SeriesInfo.from_series(X[..., 1:3], ("a", "b"))).editable.all()  # there is nothing else
 
 
-def test_misspelt_constraints_are_named() -> None:
+def test_misspelt_constraints_are_named():
     with pytest.raises(
         ConstraintError, match=r"no constraint 'imutable'. Did you mean 'immutable'\? Known: immutable,"
     ):
@@ -232,7 +230,7 @@ def test_misspelt_constraints_are_named() -> None:
     assert list(inspect.signature(Constraints).parameters)[:2] == ["immutable", "frozen"]
 
 
-def test_features_of_zeros_and_ones_stay_such() -> None:
+def test_features_of_zeros_and_ones_stay_such():
     training = TRAINING.copy()
     training[..., 1] = np.arange(18).reshape(3, 6) % 2
     bound = bind(training)
@@ -258,24 +256,24 @@ PROPOSED = [[2.0], [0.0], [0.0]]
     ],
     ids=str,
 )
-def test_sums_and_numbers_of_features(proposal: list[list[float]], given: dict[str, Any], first: list[float]) -> None:
+def test_sums_and_numbers_of_features(proposal, given, first):
     found = np.array(enforce(proposal, **given))
     assert found[:, 0].tolist() == first and not found[:, 1:].any()
 
 
-def test_a_sum_is_kept_by_members_that_changed_alone_if_asked_for() -> None:
+def test_a_sum_is_kept_by_members_that_changed_alone_if_asked_for():
     proposal = ZERO.copy()
     proposal[0, 0, 0] = 2.0
     assert not bind(fixed_sum=[(0, 1)]).enforce(Series(ZERO), proposal, complete=False).any(), "nothing more may change"
 
 
-def test_whole_numbers_with_a_fixed_sum() -> None:
+def test_whole_numbers_with_a_fixed_sum():
     counts = enforce([[2.6], [-1.2], [0.4]], integer=[0, 1, 2], fixed_sum=[(0, 1, 2)])
     at_first = [curve[0] for curve in counts]
     assert sum(at_first) == 0 and all(v == round(v) for v in at_first) and at_first[0] > 0
 
 
-def test_the_features_that_change_most_are_kept() -> None:
+def test_the_features_that_change_most_are_kept():
     training = TRAINING * np.array([1.0, 1.0, 0.01])  # f2 has a hundredth of the range, so its changes count more
     proposal = np.zeros((1, 6, 3))
     proposal[0, :, 0], proposal[0, 0, 1], proposal[0, 0, 2] = 1.0, 4.0, 0.07
@@ -284,16 +282,16 @@ def test_the_features_that_change_most_are_kept() -> None:
         assert np.flatnonzero((result != 0).any(1)[0]).tolist() == kept
 
 
-def halves(counterfactuals: Any, queries: Any) -> Any:
+def halves(counterfactuals, queries):
     """Set all steps to the first change."""
     return np.repeat(counterfactuals[:, :1], counterfactuals.shape[1], axis=1)
 
 
-def _raise(*_: Any) -> Any:
+def _raise(*_):
     raise ValueError("no")
 
 
-def _exit(*_: Any) -> Any:
+def _exit(*_):
     raise SystemExit(3)
 
 
@@ -309,7 +307,7 @@ TWO = [[2.0, 3.0], [0.0], [0.0]]
         ({"project": halves, "frozen": [(3, 4)]}, NONE),
     ],
 )
-def test_the_projection_comes_last(given: dict[str, Any], expected: list[float]) -> None:
+def test_the_projection_comes_last(given, expected):
     assert enforce(TWO, **given) == [expected, NONE, NONE]
 
 
@@ -323,7 +321,7 @@ def test_the_projection_comes_last(given: dict[str, Any], expected: list[float])
         (_exit, "project raised SystemExit: 3"),
     ],
 )
-def test_projections_that_are_refused(project: Any, message: str) -> None:
+def test_projections_that_are_refused(project, message):
     with pytest.raises(ConstraintError, match=message):
         enforce(TWO, project=project)
 
@@ -332,11 +330,11 @@ X = np.random.default_rng(0).normal(0, 1, (12, 5, 4)).astype(np.float32)
 INFO = SeriesInfo.from_series(X, ("a", "b"))
 
 
-def both(first: dict[str, Any], second: dict[str, Any]) -> BoundConstraints:
+def both(first, second):
     return Constraints(**first).bind(INFO).combine(Constraints(**second).bind(INFO))
 
 
-def test_conjunction() -> None:
+def test_conjunction():
     first = {"immutable": [0], "ranges": {1: (-1, 3)}, "max_step": {1: 0.5, 2: 1.0}, "direction": {1: "up"}}
     second = {"frozen": [(0, 2)], "ranges": {1: (-2, 2)}, "max_step": {2: 0.25}, "direction": {2: "down"}}
     for bound in (both(first, second), both(second, first)):
@@ -355,7 +353,7 @@ def test_conjunction() -> None:
     ],
     ids=["up and down", "ranges without a common value"],
 )
-def test_contradictions_freeze_the_feature_and_its_group(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_contradictions_freeze_the_feature_and_its_group(first, second):
     assert both(first, second).mutable.tolist() == [True, False, True, True]
     for one, other in (([1, 2], [2, 3]), ([2, 3], [1, 2])):
         grouped = both(first | {"groups": {"pair": one}}, second | {"groups": {"pair": other}})
@@ -364,6 +362,6 @@ def test_contradictions_freeze_the_feature_and_its_group(first: dict[str, Any], 
         assert (result[..., 1:] == X[..., 1:]).all() and (result[..., 0] != X[..., 0]).all()
 
 
-def test_ranges_that_share_one_value() -> None:
+def test_ranges_that_share_one_value():
     bound = both({"ranges": {1: (0, 1)}}, {"ranges": {1: (1, 3)}})
     assert bound.mutable[1] and (bound.low[1], bound.high[1]) == (1, 1)

@@ -12,23 +12,23 @@ from sparcets.core.coordinates import Coordinates, Limb, bend_of
 SEEDS = st.integers(0, 100_000)
 
 
-def chain(n_points: int, size: int) -> tuple[Limb, ...]:
+def chain(n_points, size):
     """Return limbs from each of some points, of 2 or 3 coordinates, to the next."""
     at = [tuple(range(i * size, (i + 1) * size)) for i in range(n_points)]
     return tuple(Limb(start=start, end=end) for start, end in zip(at[:-1], at[1:], strict=True))
 
 
-def limbs_of(size: int, *, bend: tuple[float, float] | None = None) -> Coordinates:
+def limbs_of(size, *, bend=None):
     limbs = tuple(replace(limb, bend=bend) for limb in chain(4, size))
     return Coordinates(tolerance=np.full(4 * size, 1e-9), limbs=limbs)
 
 
-def lengths(series: np.ndarray, limbs: tuple[Limb, ...]) -> np.ndarray:
+def lengths(series, limbs):
     ways = [series[..., list(limb.end)] - series[..., list(limb.start)] for limb in limbs]
     return np.stack([np.linalg.norm(way, axis=-1) for way in ways])
 
 
-def angles(series: np.ndarray, limbs: tuple[Limb, ...]) -> np.ndarray:
+def angles(series, limbs):
     ways = [series[..., list(limb.end)] - series[..., list(limb.start)] for limb in limbs]
     units = [way / np.linalg.norm(way, axis=-1, keepdims=True) for way in ways]
     return np.stack([bend_of(one, other) for one, other in zip(units[:-1], units[1:], strict=True)])
@@ -47,9 +47,9 @@ LAWS = {
 
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_what_does_not_change_keeps_its_bits(name: str, dtype: type) -> None:
+def test_what_does_not_change_keeps_its_bits(name, dtype):
     """Also of queries that break a law themselves, and of their gaps."""
-    query: np.ndarray = np.random.default_rng(0).normal(size=(5, 20, 8)).astype(dtype)
+    query = np.random.default_rng(0).normal(size=(5, 20, 8)).astype(dtype)
     query[0, 3, 2] = np.nan
     made = LAWS[name].series(LAWS[name].of(query), query)
     assert made.dtype == dtype and made.tobytes() == query.tobytes()
@@ -59,7 +59,7 @@ def test_what_does_not_change_keeps_its_bits(name: str, dtype: type) -> None:
 
 
 @given(SEEDS, st.sampled_from([2, 3]))
-def test_limbs_keep_their_lengths_under_any_change(seed: int, size: int) -> None:
+def test_limbs_keep_their_lengths_under_any_change(seed, size):
     rng, coordinates = np.random.default_rng(seed), limbs_of(size)
     query = rng.normal(size=(6, 4 * size))
     query[0, size : 2 * size] = query[0, :size]  # of length 0
@@ -69,7 +69,7 @@ def test_limbs_keep_their_lengths_under_any_change(seed: int, size: int) -> None
     assert (made[:, :size] == changed[:, :size]).all()  # the trunk goes where it is told to
 
 
-def test_a_limb_carries_what_is_attached_to_it() -> None:
+def test_a_limb_carries_what_is_attached_to_it():
     coordinates = limbs_of(2)
     query = np.array([[0.0, 0, 1, 0, 2, 0, 3, 0]])
     moved = coordinates.of(query)
@@ -82,7 +82,7 @@ def test_a_limb_carries_what_is_attached_to_it() -> None:
 
 
 @given(SEEDS, st.sampled_from([2, 3]))
-def test_joints_stay_within_their_limits_or_that_of_the_query(seed: int, size: int) -> None:
+def test_joints_stay_within_their_limits_or_that_of_the_query(seed, size):
     bend = (-0.5, 0.4) if size == 2 else (0.1, 0.8)
     rng, coordinates = np.random.default_rng(seed), limbs_of(size, bend=bend)
     query = rng.normal(size=(6, 4 * size))
@@ -92,7 +92,7 @@ def test_joints_stay_within_their_limits_or_that_of_the_query(seed: int, size: i
     np.testing.assert_allclose(lengths(made, coordinates.limbs), lengths(query, coordinates.limbs), atol=1e-6)
 
 
-def test_a_joint_is_turned_back_by_hand() -> None:
+def test_a_joint_is_turned_back_by_hand():
     upper, lower = chain(3, 2)
     arm = Coordinates(tolerance=np.zeros(6), limbs=(upper, replace(lower, bend=(-np.pi / 6, np.pi / 2))))
     query = np.array([[0.0, 0, 1, 0, 2, 0]])
@@ -112,7 +112,7 @@ GAIT = Coordinates(
 
 
 @given(SEEDS)
-def test_dependent_features_follow(seed: int) -> None:
+def test_dependent_features_follow(seed):
     rng = np.random.default_rng(seed)
     query = rng.normal(size=(7, 4))  # by how much a query misses the law does not matter
     changed = GAIT.of(query) + rng.normal(size=query.shape)
@@ -123,12 +123,12 @@ def test_dependent_features_follow(seed: int) -> None:
     np.testing.assert_array_equal(made[:, 1:3], changed[:, 1:3])
 
 
-def test_who_follows_whom() -> None:
+def test_who_follows_whom():
     assert GAIT.moved_by([2]) == (0, 2) and GAIT.moved_by([1]) == (0, 1, 3)
 
 
 @given(SEEDS)
-def test_orders_hold_where_they_hold_in_the_query(seed: int) -> None:
+def test_orders_hold_where_they_hold_in_the_query(seed):
     rng = np.random.default_rng(seed)
     coordinates = Coordinates(tolerance=np.full(3, 1e-9), orders=((0, 1),))
     query = rng.normal(size=(20, 3)).astype(np.float32)
@@ -141,7 +141,7 @@ def test_orders_hold_where_they_hold_in_the_query(seed: int) -> None:
     np.testing.assert_allclose(made[fine, :2], changed[fine, :2], rtol=1e-6)
 
 
-def test_of_two_that_cross_the_one_that_moves_gives_way() -> None:
+def test_of_two_that_cross_the_one_that_moves_gives_way():
     coordinates = Coordinates(tolerance=np.zeros(2), orders=((0, 1),))
     query = np.array([[1.0, 2.0]])
     assert coordinates.series(np.array([[3.0, 2.0]]), query).tolist() == [[2.0, 2.0]]
@@ -149,7 +149,7 @@ def test_of_two_that_cross_the_one_that_moves_gives_way() -> None:
 
 
 @given(SEEDS)
-def test_orders_of_three_features_hold_together(seed: int) -> None:
+def test_orders_of_three_features_hold_together(seed):
     """Diastolic, mean and systolic pressure, whatever is done to them."""
     rng = np.random.default_rng(seed)
     at = rng.permutation(3)  # in any order of the columns
@@ -161,7 +161,7 @@ def test_orders_of_three_features_hold_together(seed: int) -> None:
     assert (np.diff(made[:, at], axis=1) >= 0).all() and (made == query)[change == 0].all()
 
 
-def test_whole_numbers() -> None:
+def test_whole_numbers():
     coordinates = Coordinates(tolerance=np.full(2, 1e-9), whole=(0,))
     query = np.array([[1.0, 1.0], [2.5, 1.0], [3.0, 1.0]])
     made = coordinates.series(query + np.array([[0.7, 0.7], [0.0, 0.5], [0.2, 0.0]]), query)
@@ -171,7 +171,7 @@ def test_whole_numbers() -> None:
 # Where less may change, and stored.
 
 
-def test_what_may_not_change_neither_turns_nor_follows() -> None:
+def test_what_may_not_change_neither_turns_nor_follows():
     mutable = np.ones(8, dtype=bool)
     mutable[5] = False
     within = limbs_of(2).within(mutable)
@@ -185,12 +185,12 @@ def test_what_may_not_change_neither_turns_nor_follows() -> None:
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_stored_and_read(name: str) -> None:
+def test_stored_and_read(name):
     again = Coordinates.from_dict(LAWS[name].to_dict())
     assert again.to_dict() == LAWS[name].to_dict() and again.limbs == LAWS[name].limbs
 
 
-def test_an_identity_is_solved_for_a_feature_that_may_change() -> None:
+def test_an_identity_is_solved_for_a_feature_that_may_change():
     weights = np.array([[1.0, 2.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0]])  # f2 = f0 + 2 f1, f4 = f1 + f3
     coordinates = Coordinates(tolerance=np.zeros(5), dependent=(2, 4), weights=weights)
     mutable = np.array([True, True, False, True, True])
@@ -205,7 +205,7 @@ def test_an_identity_is_solved_for_a_feature_that_may_change() -> None:
     assert alone.solved(mutable).dependent == (2, 4)
 
 
-def test_what_stays_holds_what_laws_tie_to_it() -> None:
+def test_what_stays_holds_what_laws_tie_to_it():
     arm = Coordinates(
         tolerance=np.zeros(8),
         limbs=(Limb(start=(0, 1), end=(2, 3)), Limb(start=(2, 3), end=(4, 5))),

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,18 +17,16 @@ QUERY = np.array([[0.0, 10.0], [1.0, 20.0], [2.0, 30.0], [7.0, 40.0]])
 PLAIN = Coordinates(tolerance=np.full(2, 1e-9))
 
 
-def edit(
-    kind: str, amount: float, *, columns: tuple[int, ...] = (0,), start: int = 0, end: int = 4, **more: Any
-) -> Edit:
+def edit(kind, amount, *, columns=(0,), start=0, end=4, **more):
     names = tuple(f"f{column}" for column in columns)
-    known: dict[str, Any] = {"coordinates": None if kind == FREE else PLAIN, **more}
+    known = {"coordinates": None if kind == FREE else PLAIN, **more}
     return Edit(features=names, start=start, end=end, kind=kind, amount=amount, columns=columns, **known)
 
 
 # Each kind.
 
 
-def test_a_fade_by_hand() -> None:
+def test_a_fade_by_hand():
     quarter = np.sin(np.pi / 8) ** 2  # a quarter of the way up, smoothly
     assert fade(3, 0, 0).tolist() == [1, 1, 1]
     np.testing.assert_allclose(fade(5, 2, 0), [quarter, 1 - quarter, 1, 1, 1])
@@ -38,7 +35,7 @@ def test_a_fade_by_hand() -> None:
     assert (np.diff(fade(20, 20, 0)) > 0).all()
 
 
-BY_HAND: dict[str, tuple[Edit, list[float]]] = {
+BY_HAND = {
     "follow": (edit("follow", 0.5, start=1, end=3, course=np.array([[5.0], [6.0]])), [0, 3, 4, 7]),
     "follow, beyond": (edit("follow", 2.0, start=3, course=np.array([[8.0]])), [0, 1, 2, 9]),
     "follow, where the series has gaps": (
@@ -58,18 +55,18 @@ BY_HAND: dict[str, tuple[Edit, list[float]]] = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_each_kind_by_hand(name: str) -> None:
+def test_each_kind_by_hand(name):
     one, expected = BY_HAND[name]
     made = apply_edits(QUERY, [one])
     assert made[:, 0].tolist() == pytest.approx(expected, abs=1e-12)
     assert np.array_equal(made[:, 1], QUERY[:, 1])  # what no edit moves
 
 
-def test_every_kind_is_tested() -> None:
+def test_every_kind_is_tested():
     assert {one.kind for one, _ in BY_HAND.values()} == set(KINDS)
 
 
-def test_edits_follow_one_another_and_act_on_several_columns() -> None:
+def test_edits_follow_one_another_and_act_on_several_columns():
     unit = np.array([[1.0, 10.0]])
     higher, doubled = edit("level", 1.0, columns=(0, 1), course=unit), edit("size", 2.0, columns=(0, 1), start=2)
     made = apply_edits(QUERY, [higher, doubled])  # means 3.5 and 35 after the first
@@ -82,7 +79,7 @@ def test_edits_follow_one_another_and_act_on_several_columns() -> None:
 # What stays.
 
 
-def test_gaps_and_changes_below_the_tolerance_keep_their_bits() -> None:
+def test_gaps_and_changes_below_the_tolerance_keep_their_bits():
     gaps = QUERY.copy()
     gaps[1, 0] = np.nan
     made = apply_edits(gaps, [edit("level", 1.0, course=np.array([[1.0]]))])
@@ -92,7 +89,7 @@ def test_gaps_and_changes_below_the_tolerance_keep_their_bits() -> None:
     assert apply_edits(QUERY, [ramp])[:3].tobytes() == QUERY[:3].tobytes()
 
 
-def test_computed_in_double_precision_and_rounded_once() -> None:
+def test_computed_in_double_precision_and_rounded_once():
     query = np.ones((4, 2), dtype=np.float32)
     half = edit("level", 1.0, course=np.array([[4e-8]]), coordinates=Coordinates(tolerance=np.zeros(2)))
     assert np.array_equal(apply_edits(query, [half]), query)  # less than half a bit
@@ -101,7 +98,7 @@ def test_computed_in_double_precision_and_rounded_once() -> None:
     assert apply_edits(query.astype(np.float64), [half])[0, 0] == 1 + 4e-8
 
 
-def test_the_query_is_not_changed_and_no_edit_gives_it_back() -> None:
+def test_the_query_is_not_changed_and_no_edit_gives_it_back():
     before = QUERY.copy()
     made = apply_edits(QUERY, [edit("level", 1.0, course=np.array([[1.0]]))])
     again = apply_edits(QUERY, [])
@@ -109,7 +106,7 @@ def test_the_query_is_not_changed_and_no_edit_gives_it_back() -> None:
     assert np.array_equal(QUERY, before) and not np.shares_memory(made, QUERY)
 
 
-def test_wrong_queries_and_courses_that_are_not_there_are_errors() -> None:
+def test_wrong_queries_and_courses_that_are_not_there_are_errors():
     with pytest.raises(ShapeError, match=r"takes one query \(time, features\), got shape \(1, 4, 2\)"):
         apply_edits(QUERY[None], [])
     with pytest.raises(ShapeError, match=r"steps 0 to 4\) does not fit into"):
@@ -122,7 +119,7 @@ def test_wrong_queries_and_courses_that_are_not_there_are_errors() -> None:
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
+def pairs(draw):
     """Return a query with gaps, and a counterfactual that has its bits except for some entries."""
     dtype = draw(st.sampled_from([np.float32, np.float64]))
     shape = draw(st.tuples(st.integers(1, 9), st.integers(1, 4)))
@@ -134,14 +131,14 @@ def pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(pairs())
-def test_any_counterfactual_is_given_back_bit_for_bit(pair: tuple[np.ndarray, np.ndarray]) -> None:
+def test_any_counterfactual_is_given_back_bit_for_bit(pair):
     query, made = pair
     edits = free_edits(query, made, [f"f{i}" for i in range(query.shape[1])])
     assert apply_edits(query, edits).tobytes() == made.tobytes()
     assert sum((one.end - one.start) * len(one.columns) for one in edits) == ((query != made) & ~np.isnan(query)).sum()
 
 
-def test_a_segment_of_a_feature_is_an_edit() -> None:
+def test_a_segment_of_a_feature_is_an_edit():
     made = QUERY.copy()
     made[1:3, 1] += 4
     made[[0, 3], 0] -= 2
@@ -172,7 +169,7 @@ SOME = EditLists(
 )
 
 
-def assert_same(one: EditLists, other: EditLists) -> None:
+def assert_same(one, other):
     assert [len(edits) for edits in one.lists] == [len(edits) for edits in other.lists]
     for a, b in zip(sum(one.lists, ()), sum(other.lists, ()), strict=True):
         for field in fields(Edit):
@@ -185,31 +182,30 @@ def assert_same(one: EditLists, other: EditLists) -> None:
             assert mine == others, field.name
 
 
-def test_arrays_and_back(tmp_path: Any) -> None:
+def test_arrays_and_back(tmp_path):
     arrays = SOME.to_arrays()
     assert all(name.startswith(PREFIX) for name in arrays)
-    stored_as: Any = arrays
+    stored_as = arrays
     np.savez(tmp_path / "edits.npz", **stored_as)
     with np.load(tmp_path / "edits.npz", allow_pickle=False) as stored:
         again = EditLists.from_arrays(dict(stored))
-    assert again is not None
     assert_same(again, SOME)
     none = EditLists(((), ())).to_arrays()
     assert len(EditLists.from_arrays(none) or ()) == 2 and EditLists.from_arrays({"query": QUERY}) is None
 
 
-def test_edits_share_their_coordinates_in_a_file() -> None:
+def test_edits_share_their_coordinates_in_a_file():
     table = json.loads(str(SOME.to_arrays()[f"{PREFIX}table"]))
     assert len(table["coordinates"]) == 2
 
 
-def test_slices_masks_and_joins() -> None:
+def test_slices_masks_and_joins():
     assert_same(EditLists.join([SOME[:1], SOME[1:]]), SOME)
     assert_same(SOME[np.array([True, False, True])], SOME[np.array([0, 2])])
     assert [len(edits) for edits in SOME[np.array([2, 0])].lists] == [3, 2] and len(SOME[:0]) == 0
 
 
-def damaged(change: Any) -> dict[str, Any]:
+def damaged(change):
     arrays = SOME.to_arrays()
     table = json.loads(str(arrays[f"{PREFIX}table"]))
     change(table, arrays)
@@ -232,6 +228,6 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_damaged_tables_are_errors(name: str) -> None:
+def test_damaged_tables_are_errors(name):
     with pytest.raises((ValueError, LookupError)):  # readers of files turn them into FileFormatError
         EditLists.from_arrays(damaged(DAMAGES[name]))

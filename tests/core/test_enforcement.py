@@ -1,14 +1,12 @@
 """Enforced series satisfy every constraint exactly: properties over random series and constraints."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sparcets.core.constraints import Constraints
-from sparcets.core.enforcement import BoundConstraints, keep_largest
+from sparcets.core.enforcement import keep_largest
 from sparcets.core.errors import ConstraintError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
@@ -17,7 +15,7 @@ from tests.obeyed import broken_constraints
 FAST = settings(max_examples=250, deadline=None)
 
 
-def bind(n_steps: int, span: Any, **constraints: Any) -> BoundConstraints:
+def bind(n_steps, span, **constraints):
     """Bind constraints to series of features f0, f1, … whose training values range over ``span``."""
     span = np.asarray(span, dtype=np.float64)
     X = np.zeros((3, n_steps, len(span)))
@@ -35,12 +33,10 @@ DRAWN = {
 }
 
 
-def random_constraints(
-    rng: np.random.Generator, kinds: set[str], n_steps: int, n_features: int, unit: float
-) -> dict[str, Any]:
+def random_constraints(rng, kinds, n_steps, n_features, unit):
     """Return random constraints of some kinds."""
 
-    def some() -> list[str]:
+    def some():
         return [f"f{i}" for i in range(n_features) if rng.random() < 0.6]
 
     lowest, highest = [-np.inf, -1.0, -0.1, 0.5], [0.5, 0.7, 1.5, np.inf]
@@ -64,7 +60,7 @@ def random_constraints(
 
 
 @st.composite
-def cases(draw: st.DrawFn, of: list[str] = KINDS) -> tuple[Any, ...]:
+def cases(draw, of=KINDS):
     """Draw query, proposal, lengths, the spans of the features, the constraints, and the bound constraints."""
     seed, dtype, shape, unit = (draw(s) for s in DRAWN.values())
     kinds = draw(st.sets(st.sampled_from(of)))
@@ -89,9 +85,9 @@ def cases(draw: st.DrawFn, of: list[str] = KINDS) -> tuple[Any, ...]:
     return query, proposal, lengths, span, constraints, bound
 
 
-def assert_holds(query: Any, result: Any, lengths: Any, span: Any, constraints: dict[str, Any]) -> None:
+def assert_holds(query, result, lengths, span, constraints):
     """Check each constraint from its definition, and that no change is negligible."""
-    known: dict[str, Any] = {"names": [f"f{i}" for i in range(query.shape[2])], "span": span, "lengths": lengths}
+    known = {"names": [f"f{i}" for i in range(query.shape[2])], "span": span, "lengths": lengths}
     broken = broken_constraints([Constraints(**constraints)], query, result, **known)
     assert [what for what, rows in broken.items() if rows.any()] == []
     size, smallest = np.abs(result.astype(np.float64) - query), np.broadcast_to(1e-6 * span, query.shape)
@@ -100,7 +96,7 @@ def assert_holds(query: Any, result: Any, lengths: Any, span: Any, constraints: 
 
 @FAST
 @given(cases())
-def test_every_constraint_holds_exactly(case: tuple[Any, ...]) -> None:
+def test_every_constraint_holds_exactly(case):
     query, proposal, lengths, span, constraints, bound = case
     before = query.copy(), proposal.copy()
     result = bound.enforce(Series(query, lengths), proposal)
@@ -116,7 +112,7 @@ def test_every_constraint_holds_exactly(case: tuple[Any, ...]) -> None:
 
 @FAST
 @given(cases(TOWARDS_QUERY))
-def test_result_lies_between_query_and_proposal(case: tuple[Any, ...]) -> None:
+def test_result_lies_between_query_and_proposal(case):
     query, proposal, lengths, _, _, bound = case
     result = bound.enforce(Series(query, lengths), proposal)
     unchanged = result == query
@@ -129,7 +125,7 @@ def test_result_lies_between_query_and_proposal(case: tuple[Any, ...]) -> None:
 
 @FAST
 @given(cases(), st.floats(2e-6, 1.0))
-def test_without_constraints_large_changes_are_kept_exactly(case: tuple[Any, ...], size: float) -> None:
+def test_without_constraints_large_changes_are_kept_exactly(case, size):
     query, _, _, span, _, _ = case
     proposal = (query + np.sign(query + 1e-9) * np.maximum(size * span, np.abs(query))).astype(query.dtype)
     result = bind(query.shape[1], span).enforce(Series(query), proposal)
@@ -139,7 +135,7 @@ def test_without_constraints_large_changes_are_kept_exactly(case: tuple[Any, ...
 
 @FAST
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.05, 0.3]))
-def test_step_limit_is_optimal(seed: int, limit: float) -> None:
+def test_step_limit_is_optimal(seed, limit):
     """For upward proposals the optimum is known: at each step the nearest bound, max(query, min(x_s + path))."""
     rng = np.random.default_rng(seed)
     query = rng.normal(0, 0.2, (1, 8, 1)).cumsum(1)
@@ -154,7 +150,7 @@ def test_step_limit_is_optimal(seed: int, limit: float) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("limit", [0.0, 0.05])
-def test_constant_shift_is_kept_under_any_step_limit(dtype: Any, limit: float) -> None:
+def test_constant_shift_is_kept_under_any_step_limit(dtype, limit):
     """It changes the steps only by rounding, which may cost bits but no entries."""
     rng = np.random.default_rng(0)
     query = rng.normal(0, 0.1, (4, 200, 2)).cumsum(1).astype(dtype)
@@ -163,27 +159,27 @@ def test_constant_shift_is_kept_under_any_step_limit(dtype: Any, limit: float) -
     np.testing.assert_allclose(result, proposal, atol=200 * np.finfo(dtype).eps)
 
 
-def test_proposal_within_the_limit_after_rounding_is_unchanged() -> None:
+def test_proposal_within_the_limit_after_rounding_is_unchanged():
     query, proposal = np.array([[[-2.0], [-1.0]]]), np.array([[[-1.0], [1e-17]]])
     assert proposal[0, 1, 0] - proposal[0, 0, 0] == 1.0  # in float64, though the sum -1 + 1 is 0
     assert bind(2, [0.0], max_step={0: 1.0}).enforce(Series(query), proposal).tobytes() == proposal.tobytes()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
-def test_non_finite_proposals_are_ignored(bad: float) -> None:
+def test_non_finite_proposals_are_ignored(bad):
     query = np.zeros((1, 3, 1), dtype=np.float32)
     proposal = np.array([[[1.0], [bad], [2.0]]])
     assert bind(3, [1.0]).enforce(Series(query), proposal).ravel().tolist() == [1.0, 0.0, 2.0]
 
 
-def test_negative_zero_is_not_a_change() -> None:
+def test_negative_zero_is_not_a_change():
     query = np.array([[[0.0], [-0.0], [3.0]]])
     bound = bind(3, [0.0], ranges={0: (-0.0, 5)}, max_step={0: 5.0})
     result = bound.enforce(Series(query), np.array([[[-1.0], [-1.0], [9.0]]]))
     assert np.signbit(result).ravel().tolist() == [False, True, False] and result[0, 2, 0] == 5.0
 
 
-def test_bounds_are_rounded_inwards_to_the_dtype() -> None:
+def test_bounds_are_rounded_inwards_to_the_dtype():
     query = np.full((1, 1, 2), 0.5, dtype=np.float32)
     low, high = 0.7, 0.3  # 0.7 lies between two float32 numbers, and so does 0.3
     bound = bind(1, [1.0, 1.0], ranges={0: (low, 2.0), 1: (-2.0, high)})
@@ -196,7 +192,7 @@ def test_bounds_are_rounded_inwards_to_the_dtype() -> None:
 
 @FAST
 @given(st.integers(0, 2**32 - 1), st.integers(0, 30))
-def test_keep_largest_keeps_the_largest(seed: int, at_most: int) -> None:
+def test_keep_largest_keeps_the_largest(seed, at_most):
     rng = np.random.default_rng(seed)
     query, scale = rng.normal(size=(2, 5, 3)), np.array([1.0, 10.0, 0.1])
     proposal = np.where(rng.random(query.shape) < 0.6, query + rng.normal(size=query.shape), query)

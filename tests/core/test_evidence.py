@@ -1,8 +1,6 @@
 """Evidence: derived values by hand, selecting, joining, files, and how an explanation keeps it."""
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,21 +18,21 @@ NAN = float("nan")
 REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # looks like a real series
 
 
-def evidence(support: Any, families: tuple[str, ...] = ("intervals", "shapelets", "kernels"), **looks: Any) -> Evidence:
+def evidence(support, families=("intervals", "shapelets", "kernels"), **looks):
     rows = np.array(support, dtype=float).reshape(-1, len(families))
     plausibility = {name: np.resize(looks.get(name, REAL[name]), len(rows)) for name in PLAUSIBILITY}
     return Evidence(families=families, support=rows, plausibility=plausibility)
 
 
-def curve(share: Any, support: Any, valid: Any) -> dict[str, Any]:
+def curve(share, support, valid):
     return {name: np.array(values, dtype=float) for name, values in zip(CURVE, (share, support, valid), strict=True)}
 
 
-def explanation(known: Evidence, **changes: Any) -> Explanation:
+def explanation(known, **changes):
     """Return valid answers with this evidence."""
     n = len(known)
     query = np.zeros((n, 2, 1), dtype=np.float32)
-    values: dict[str, Any] = {
+    values = {
         "query": query,
         "counterfactual": query + np.arange(1, n + 1, dtype=np.float32)[:, None, None],
         "target": np.ones(n, dtype=np.int64),
@@ -50,19 +48,19 @@ def explanation(known: Evidence, **changes: Any) -> Explanation:
     return Explanation(**{**values, **changes})
 
 
-def assert_same(one: Evidence, two: Evidence) -> None:
+def assert_same(one, two):
     a, b = one.to_arrays(), two.to_arrays()
     assert list(a) == list(b)
     for name in a:
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
-def test_believed_needs_the_majority_of_every_family() -> None:
+def test_believed_needs_the_majority_of_every_family():
     known = evidence([[1, 1, 1], [0.6, 0.51, 1], [1, 1, 0.5], [0, 0, 0], [1, 1, NAN]])
     assert explanation(known).believed.tolist() == [True, True, False, False, False]
 
 
-def test_no_evidence_has_the_shapes_of_evidence() -> None:
+def test_no_evidence_has_the_shapes_of_evidence():
     none = explanation(Evidence.none(2))
     assert none.families == () and none.support.shape == (2, 0) and none.believed.tolist() == [False, False]
     assert list(none.plausibility) == list(PLAUSIBILITY) and list(none.curve) == list(CURVE)
@@ -71,7 +69,7 @@ def test_no_evidence_has_the_shapes_of_evidence() -> None:
     assert np.isnan([none.least_believed, none.flips_at]).all() and none.fragile.tolist() == [False, False]
 
 
-def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order() -> None:
+def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order():
     points = curve(
         share=[[0.4, 0.2, 0.1, 0.02], [0.3, 0.2, 0.1, NAN], [0.3, 0.2, NAN, NAN], [0.2, 0.05, NAN, NAN]],
         support=[[1.0, 0.6, 0.5, 0.0], [0.4, 0.5, 0.2, NAN], [0.9, 0.8, NAN, NAN], [0.9, 0.1, NAN, NAN]],
@@ -104,12 +102,12 @@ def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order() -> N
         ([1, 0], {}, "doubtful"),  # half of the families are not few
     ],
 )
-def test_verdicts_on_valid_answers(support: Any, looks: Any, expected: str) -> None:
+def test_verdicts_on_valid_answers(support, looks, expected):
     families = ("intervals", "shapelets", "kernels")[: len(support)]
     assert explanation(evidence([support], families, **looks)).verdict.tolist() == [expected]
 
 
-def test_status_and_validity_come_first() -> None:
+def test_status_and_validity_come_first():
     known = evidence(np.ones((3, 3)))
     status = np.array(["unchanged", "not_found", "generated"])
     e = explanation(known, status=status, proba_after=np.array([[0.2, 0.8], [0.9, 0.1], [0.2, 0.8]]))
@@ -120,7 +118,7 @@ def test_status_and_validity_come_first() -> None:
 
 
 @given(st.lists(st.integers(-4, 3), max_size=6))
-def test_selecting_and_joining_answers_selects_and_joins_their_evidence(rows: list[int]) -> None:
+def test_selecting_and_joining_answers_selects_and_joins_their_evidence(rows):
     share = np.arange(8.0).reshape(4, 2)
     known = evidence(np.arange(12.0), distance=np.arange(4.0)).with_curve(curve(share, share, share), np.arange(4))
     whole, index = explanation(known), np.array(rows, dtype=np.int64)
@@ -132,7 +130,7 @@ def test_selecting_and_joining_answers_selects_and_joins_their_evidence(rows: li
     assert_same(join([whole[:1], whole[1:1], whole[1:]]).evidence, known)
 
 
-def test_joining_fills_with_nan_what_a_part_does_not_have() -> None:
+def test_joining_fills_with_nan_what_a_part_does_not_have():
     short = evidence([[1, 1, 1]]).with_curve(curve([[0.2]], [[0.9]], [[1]]), np.array([0]))
     long = evidence([[1, 1, 1]]).with_curve(curve([[0.3, 0.1]], [[0.9, 0.8]], [[1, 1]]), np.array([0]))
     joined = Evidence.join([Evidence.none(1), short, long])
@@ -144,7 +142,7 @@ def test_joining_fills_with_nan_what_a_part_does_not_have() -> None:
         Evidence.join([short, evidence([[1]], families=("kernels",))])
 
 
-def test_a_curve_of_some_answers() -> None:
+def test_a_curve_of_some_answers():
     known = evidence(np.ones((3, 3))).with_curve(curve([[0.2], [0.4]], [[1], [1]], [[1], [0]]), np.array([0, 2]))
     np.testing.assert_array_equal(known.curve["share"], [[0.2], [NAN], [0.4]])
     np.testing.assert_array_equal(explanation(known).flips_at, [0.2, NAN, NAN])
@@ -162,7 +160,7 @@ def test_a_curve_of_some_answers() -> None:
     ],
     ids=str,
 )
-def test_wrong_shapes(wrong: dict[str, Any]) -> None:
+def test_wrong_shapes(wrong):
     with pytest.raises(ShapeError, match=r"evidence needs support \(answers, 2 families\), distance, outside"):
         Evidence(**{"families": ("a", "b"), "support": np.ones((2, 2)), **wrong})
 
@@ -172,7 +170,7 @@ KNOWN = KNOWN.with_curve(curve([[0.5, 0.1]] * 2, [[1, 0]] * 2, [[1, 1]] * 2), np
 
 
 @pytest.mark.parametrize("known", [KNOWN, KNOWN[:0], Evidence.none(4)], ids=["known", "no answers", "none"])
-def test_a_file_keeps_the_evidence(tmp_path: Path, known: Evidence) -> None:
+def test_a_file_keeps_the_evidence(tmp_path, known):
     e = explanation(known)
     e.save(tmp_path / "run.npz")
     loaded = load_explanation(tmp_path / "run.npz")
@@ -182,7 +180,7 @@ def test_a_file_keeps_the_evidence(tmp_path: Path, known: Evidence) -> None:
         assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
 
 
-def by_loop(changed: Any) -> list[tuple[int, int, int, int]]:
+def by_loop(changed):
     found = []
     for i, f in np.ndindex(changed.shape[0], changed.shape[2]):
         start, value = 0, 0
@@ -199,7 +197,7 @@ SHAPES = hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=6)
 
 
 @given(hnp.arrays(bool, SHAPES) | hnp.arrays(np.float64, SHAPES, elements=st.sampled_from([-1.0, 0.0, 1.0])))
-def test_segments_equal_those_of_a_loop(changed: Any) -> None:
+def test_segments_equal_those_of_a_loop(changed):
     found = find_segments(changed)
     rows = list(zip(found.series, found.feature, found.start, found.end, strict=True))
     assert rows == by_loop(changed) and len(found) == len(rows)

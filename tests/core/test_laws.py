@@ -1,26 +1,24 @@
 """Laws: planted ones are found and told, none is invented, and a broken one is noticed."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from sparcets.core.coordinates import Coordinates
-from sparcets.core.laws import Law, breaches, breaks, find_laws
+from sparcets.core.laws import breaches, breaks, find_laws
 from sparcets.core.series import Series
 
 
-def smooth(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+def smooth(rng, shape):
     """Return sums of steps (batch, time, …) around a level of each series."""
     return np.asarray(rng.normal(size=shape).cumsum(1) * 0.2 + rng.normal(size=(shape[0], 1, *shape[2:])))
 
 
-def find(X: np.ndarray, names: list[str], **options: Any) -> tuple[tuple[Law, ...], Coordinates]:
-    known: dict[str, Any] = {"tolerance": np.full(X.shape[2], 1e-9), **options}
+def find(X, names, **options):
+    known = {"tolerance": np.full(X.shape[2], 1e-9), **options}
     return find_laws(Series(X), names, **known)
 
 
-def gait(rng: np.random.Generator, n: int = 60) -> np.ndarray:
+def gait(rng, n=60):
     """Return stance, swing and stride times, of which the last is the sum of the others up to 1e-4, and a speed."""
     swing = 0.6 * np.exp(0.1 * smooth(rng, (n, 30, 1)))
     stance = np.exp(0.1 * smooth(rng, (n, 30, 1)))
@@ -28,7 +26,7 @@ def gait(rng: np.random.Generator, n: int = 60) -> np.ndarray:
     return np.concatenate([stance, swing, stride, smooth(rng, (n, 30, 1))], axis=2)
 
 
-def pressures(rng: np.random.Generator, n: int = 60) -> np.ndarray:
+def pressures(rng, n=60):
     """Return diastolic, mean and systolic pressures, whose ranges overlap, and a temperature."""
     low = 70 + 12 * smooth(rng, (n, 24, 1))
     pulse = 40 * np.exp(0.2 * smooth(rng, (n, 24, 1)))
@@ -36,7 +34,7 @@ def pressures(rng: np.random.Generator, n: int = 60) -> np.ndarray:
     return np.concatenate([low, low + part * pulse, low + pulse, 37 + smooth(rng, (n, 24, 1))], axis=2)
 
 
-def body(rng: np.random.Generator, size: int, n: int = 40, n_steps: int = 30) -> np.ndarray:
+def body(rng, size, n=40, n_steps=30):
     """Return shoulder, elbow, wrist and hand: limbs of fixed lengths; the elbow bends, the wrist by up to 0.4 only."""
     wander = smooth(rng, (n, n_steps, size))
     wander *= 0.2
@@ -55,14 +53,14 @@ def body(rng: np.random.Generator, size: int, n: int = 40, n_steps: int = 30) ->
     return np.concatenate(points, axis=2)
 
 
-def point_names(size: int) -> list[str]:
+def point_names(size):
     return [f"{point}_{axis}" for point in ("Shoulder", "Elbow", "Wrist", "Hand") for axis in "xyz"[:size]]
 
 
 # Planted laws.
 
 
-def test_the_identity_of_gait_is_found_and_followed() -> None:
+def test_the_identity_of_gait_is_found_and_followed():
     laws, coordinates = find(gait(np.random.default_rng(0)), ["stance", "swing", "stride", "speed"])
     assert [(law.kind, law.text, law.name) for law in laws if law.kind == "identity"] == [
         ("identity", "stride = stance + swing", "identity of stride")
@@ -76,7 +74,7 @@ def test_the_identity_of_gait_is_found_and_followed() -> None:
     ("weights", "constant", "text"),
     [((2.0, -1.0), 0.0, "c = 2 · a - b"), ((0.5, 0.0), 3.0, "c = 0.5 · a + 3"), ((-1.0, 0.0), 100.0, "c = -a + 100")],
 )
-def test_identities_are_told_by_their_weights(weights: tuple[float, float], constant: float, text: str) -> None:
+def test_identities_are_told_by_their_weights(weights, constant, text):
     X = smooth(np.random.default_rng(1), (50, 20, 3))
     X[..., 2] = X[..., :2] @ np.array(weights) + constant
     laws, coordinates = find(X, ["a", "b", "c"])
@@ -84,27 +82,27 @@ def test_identities_are_told_by_their_weights(weights: tuple[float, float], cons
     np.testing.assert_allclose(coordinates.weights[0, :2], weights, atol=1e-6)
 
 
-def test_several_identities_at_once() -> None:
+def test_several_identities_at_once():
     X = smooth(np.random.default_rng(2), (60, 20, 6))
     X[..., 4], X[..., 5] = X[..., 0] + X[..., 1], X[..., 2] - X[..., 3]
     laws, _ = find(X, list("abcdef"))
     assert {law.text for law in laws if law.kind == "identity"} == {"e = a + b", "f = c - d"}
 
 
-def test_orders_of_pressures() -> None:
+def test_orders_of_pressures():
     laws, coordinates = find(pressures(np.random.default_rng(0)), ["dia", "mean", "sys", "temp"])
     assert [(law.kind, law.features) for law in laws] == [("order", ("dia", "mean")), ("order", ("mean", "sys"))]
     assert laws[0].text == "dia is never above mean" and coordinates.orders == ((0, 1), (1, 2))
 
 
-def test_an_order_that_the_ranges_imply_or_of_other_units_is_none() -> None:
+def test_an_order_that_the_ranges_imply_or_of_other_units_is_none():
     X = pressures(np.random.default_rng(0))
     assert not find(X, list("abcd"), units=("mmHg", "kPa", "mmHg ", "°C"))[0]
     X[..., 1] += 500
     assert {law.features for law in find(X, list("abcd"))[0]} == {("a", "c")}
 
 
-def test_whole_numbers() -> None:
+def test_whole_numbers():
     X = smooth(np.random.default_rng(0), (50, 20, 3))
     X[..., 0], X[..., 1] = np.rint(5 * X[..., 0]), X[..., 1] > 0  # two values are no number
     laws, coordinates = find(X, ["beats", "on", "level"])
@@ -112,7 +110,7 @@ def test_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_limbs_and_joints(size: int) -> None:
+def test_limbs_and_joints(size):
     X = body(np.random.default_rng(0), size)
     laws, coordinates = find(X, point_names(size), units=("m",) * 4 * size)
     limbs = [law for law in laws if law.kind == "limb"]
@@ -132,7 +130,7 @@ def test_limbs_and_joints(size: int) -> None:
     assert not {law.kind for law in laws} & {"identity", "order", "whole"}  # of what a limb carries
 
 
-def test_names_of_laws_that_need_not_hold() -> None:
+def test_names_of_laws_that_need_not_hold():
     X, names = pressures(np.random.default_rng(0)), ["dia", "mean", "sys", "temp"]
     laws, coordinates = find(X, names, without=["order mean, sys"])
     assert [law.name for law in laws] == ["order dia, mean"] and coordinates.orders == ((0, 1),)
@@ -142,7 +140,7 @@ def test_names_of_laws_that_need_not_hold() -> None:
     assert {law.kind for law in left} == {"limb"} and all(limb.bend is None for limb in coordinates.limbs)
 
 
-def test_padding_and_gaps_break_no_law() -> None:
+def test_padding_and_gaps_break_no_law():
     rng = np.random.default_rng(3)
     X, lengths = gait(rng), rng.integers(15, 31, 60)
     X[rng.random(X.shape) < 0.1] = np.nan
@@ -155,7 +153,7 @@ def test_padding_and_gaps_break_no_law() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_in_noise_there_are_no_laws(seed: int) -> None:
+def test_in_noise_there_are_no_laws(seed):
     rng = np.random.default_rng(seed)
     n, n_steps, n_features = (int(rng.integers(*bounds)) for bounds in ((20, 200), (5, 60), (2, 12)))
     X = rng.normal(size=(n, n_steps, n_features)) if seed % 2 else smooth(rng, (n, n_steps, n_features))
@@ -169,7 +167,7 @@ def test_in_noise_there_are_no_laws(seed: int) -> None:
 # Broken laws.
 
 
-def test_a_broken_law_is_noticed() -> None:
+def test_a_broken_law_is_noticed():
     rng = np.random.default_rng(0)
     X = np.concatenate([gait(rng), pressures(rng)[:, :, :3].repeat(2, axis=1)[:, :30]], axis=2)
     _, coordinates = find(X, ["stance", "swing", "stride", "speed", "dia", "mean", "sys"])
@@ -183,7 +181,7 @@ def test_a_broken_law_is_noticed() -> None:
         assert np.flatnonzero(breaks(coordinates, made, query)).tolist() == ([] if wrong is None else [wrong])
 
 
-def test_a_broken_limb_and_what_is_no_whole_number_are_noticed() -> None:
+def test_a_broken_limb_and_what_is_no_whole_number_are_noticed():
     X = body(np.random.default_rng(0), 2)
     _, coordinates = find(X, point_names(2), units=("m",) * 8)
     moved, stretched = X[:2] + 0.5, X[:2].copy()
@@ -194,7 +192,7 @@ def test_a_broken_limb_and_what_is_no_whole_number_are_noticed() -> None:
     assert breaks(whole, np.array([[[1.0], [2.5]], [[1.0], [3.0]]]), np.ones((2, 2, 1))).tolist() == [True, False]
 
 
-def test_a_breach_says_which_law_and_where() -> None:
+def test_a_breach_says_which_law_and_where():
     names = point_names(2)
     X = body(np.random.default_rng(0), 2)
     laws, coordinates = find(X, names, units=("m",) * 8)
@@ -207,7 +205,7 @@ def test_a_breach_says_which_law_and_where() -> None:
     assert any(law.kind == "joint" and law.features == tuple(names[4:]) for law in laws)
 
 
-def test_rounding_and_what_is_missing_break_no_identity() -> None:
+def test_rounding_and_what_is_missing_break_no_identity():
     follows = Coordinates(tolerance=np.full(3, 1e-6), dependent=(2,), weights=np.array([[1.0, 100.0, 0.0]]))
     query = np.array([[[0.1, 0.2, 20.1]] * 3], dtype="f4")
     made = query.copy()

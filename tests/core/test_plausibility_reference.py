@@ -1,7 +1,6 @@
 """Plausibility of single answers: by hand, and laws that hold for any data."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from hypothesis import example, given, settings
@@ -10,10 +9,10 @@ from hypothesis import strategies as st
 from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import FloatArray, IntArray, Series
+from sparcets.core.series import Series
 
 
-def answers(query: Any, made: Any, info: SeriesInfo, *, target: Any = 0, lengths: Any = None) -> Explanation:
+def answers(query, made, info, *, target=0, lengths=None):
     query, made = np.asarray(query), np.asarray(made)
     n = len(query)
     proba = np.full((n, info.n_classes), 1 / info.n_classes)
@@ -32,19 +31,19 @@ def answers(query: Any, made: Any, info: SeriesInfo, *, target: Any = 0, lengths
     )
 
 
-def fit(X: Any, y: Any, *, names: tuple[str, ...] | None = None, **more: Any) -> PlausibilityReference:
+def fit(X, y, *, names=None, **more):
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     info = SeriesInfo.from_series(X, tuple(f"class {k}" for k in range(int(y.max()) + 1)), **more)
     info = info if names is None else replace(info, feature_names=names)
     return PlausibilityReference.fit(Series(X, more.get("lengths")), y, info)
 
 
-def constant(*values: float) -> FloatArray:
+def constant(*values):
     """Return series of two steps and one feature with these values."""
     return np.array(values, dtype=float)[:, None, None].repeat(2, axis=1)
 
 
-def test_distance_by_hand() -> None:
+def test_distance_by_hand():
     # Distances of the six series of class 0 to their five others, on average: 3, 2.2, 1.8, 1.8, 2.2, 3 (in units).
     reference = fit(constant(0, 1, 2, 3, 4, 5, 100), [0] * 6 + [1])
     unit = reference.info.scaler.scale[0]
@@ -58,7 +57,7 @@ def test_distance_by_hand() -> None:
     assert np.isnan(reference.measure(answers(made, made, reference.info, target=1))["distance"]).all()
 
 
-def test_distance_over_the_steps_that_both_series_have() -> None:
+def test_distance_over_the_steps_that_both_series_have():
     X = np.array([[[0.0], [0.0]], [[2.0], [99.0]], [[4.0], [0.0]]])
     reference = fit(X, [0, 0, 0], lengths=np.array([2, 1, 2]))
     between = np.sqrt((4**2 + 0**2) / 2)  # the first and the last; the second has one step, 2 from both
@@ -66,7 +65,7 @@ def test_distance_over_the_steps_that_both_series_have() -> None:
     np.testing.assert_allclose(reference.own_distance, expected, rtol=1e-5)
 
 
-def test_outside_counts_changed_entries_beyond_the_range_of_their_feature() -> None:
+def test_outside_counts_changed_entries_beyond_the_range_of_their_feature():
     reference = fit([[[0, 0], [4, 9]], [[1, 2], [2, 3]]], [0, 0])  # ranges 0 to 4 and 0 to 9
     query = np.array([[[5.0, 5.0], [1.0, 1.0]]])
     made = np.array([[[5.0, 9.5], [-0.5, 5.0]]])  # 5.0 is outside, but unchanged
@@ -77,7 +76,7 @@ def test_outside_counts_changed_entries_beyond_the_range_of_their_feature() -> N
     assert reference.measure(answers(query, rounded, reference.info))["outside"].tolist() == [0]
 
 
-def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training() -> None:
+def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training():
     reference = fit([[[0], [2], [3], [5], [4]]], [0])  # at most 2
     of_steps = {"max_moves": np.full((4, 1), np.inf), "max_bends": np.full((5, 1), np.inf)}  # steps alone are asked
     reference = replace(reference, info=replace(reference.info, **of_steps))
@@ -92,7 +91,7 @@ def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training
     assert reference.measure(replace(e, lengths=np.array([3])))["jumps"].tolist() == [1], "padding does not count"
 
 
-def test_several_large_steps_in_a_row_are_a_jump() -> None:
+def test_several_large_steps_in_a_row_are_a_jump():
     t = np.arange(20.0)
     real = (t % 2)[None, :, None] * [[[1.0]], [[-1.0]]]  # to and fro by 1, never further
     reference = fit(real, [0, 0])
@@ -119,7 +118,7 @@ def test_several_large_steps_in_a_row_are_a_jump() -> None:
 NAMES = ("elbow_x", "elbow_y", "wrist_x", "wrist_y")
 
 
-def test_stretch_is_the_largest_relative_change_of_a_limb_at_any_step() -> None:
+def test_stretch_is_the_largest_relative_change_of_a_limb_at_any_step():
     query = np.array([[[0.0, 0.0, 3.0, 4.0], [0.0, 0.0, 10.0, 0.0], [0.0, 0.0, 0.0, 1.0]]])
     reference = fit(np.concatenate([query, query + 1]), [0, 0], names=NAMES)
     made = query + 7  # the arm moves as a whole
@@ -132,7 +131,7 @@ def test_stretch_is_the_largest_relative_change_of_a_limb_at_any_step() -> None:
     np.testing.assert_allclose(reference.measure(replace(e, lengths=np.array([2])))["stretch"], [1.0])
 
 
-def test_a_limb_without_length_that_gets_one_is_stretched_without_limit() -> None:
+def test_a_limb_without_length_that_gets_one_is_stretched_without_limit():
     query = np.zeros((2, 1, 4))
     reference = fit(np.concatenate([query, query + 1]), [0, 0, 0, 0], names=NAMES)
     made = query.copy()
@@ -140,7 +139,7 @@ def test_a_limb_without_length_that_gets_one_is_stretched_without_limit() -> Non
     assert reference.measure(answers(query, made, reference.info))["stretch"].tolist() == [0, np.inf]
 
 
-def padded(seed: int, n: int = 30) -> tuple[FloatArray, IntArray, IntArray]:
+def padded(seed, n=30):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 6, 2)).cumsum(1).astype(np.float32)
     return X, np.arange(n) % 2, rng.integers(1, 7, n)
@@ -148,7 +147,7 @@ def padded(seed: int, n: int = 30) -> tuple[FloatArray, IntArray, IntArray]:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.floats(-1e3, 1e3))
-def test_padding_changes_nothing(seed: int, filler: float) -> None:
+def test_padding_changes_nothing(seed, filler):
     X, y, lengths = padded(seed)
     filled = X.copy()
     filled[np.arange(6)[None] >= lengths[:, None]] = filler
@@ -164,7 +163,7 @@ def test_padding_changes_nothing(seed: int, filler: float) -> None:
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10_000), st.permutations(range(12)))
 @example(251, [1, 6, 2, 3, 4, 5, 7, 8, 0, 9, 10, 11])  # a distance among others differed in its last bits
-def test_laws(seed: int, order: list[int]) -> None:
+def test_laws(seed, order):
     """Answers do not depend on each other; training series look real; ``distance`` is a share."""
     X, y, _ = padded(seed)
     reference = fit(X, y)
@@ -182,7 +181,7 @@ def test_laws(seed: int, order: list[int]) -> None:
         np.testing.assert_array_equal(permuted[name], values[order])
 
 
-def test_at_most_500_series_of_each_class_evenly_spaced() -> None:
+def test_at_most_500_series_of_each_class_evenly_spaced():
     X = np.arange(2200.0)[:, None, None]
     y = np.repeat([0, 1], [1998, 202])
     reference = fit(X, y)

@@ -11,36 +11,34 @@ from sparcets.core.progress import in_notebook, progress_bar, report_progress_to
 class Handle:
     """What ``display`` returns: it remembers every text that was shown in its place."""
 
-    def __init__(self, first: str) -> None:
+    def __init__(self, first):
         self.texts = [first]
 
-    def update(self, data: dict[str, str], *, raw: bool) -> None:
+    def update(self, data, *, raw):
         assert raw
         self.texts.append(data["text/plain"])
 
 
 @pytest.fixture
-def lines(monkeypatch: pytest.MonkeyPatch) -> list[Handle]:
+def lines(monkeypatch):
     """Pretend to be in the kernel of a notebook; return the lines that are displayed."""
-    shown: list[Handle] = []
+    shown = []
 
-    def display(data: dict[str, str], *, raw: bool, display_id: bool) -> Handle:
+    def display(data, *, raw, display_id):
         assert raw and display_id
         shown.append(Handle(data["text/plain"]))
         return shown[-1]
 
     ipython, displays = ModuleType("IPython"), ModuleType("IPython.display")
-    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())  # type: ignore[attr-defined]
-    displays.display = display  # type: ignore[attr-defined]
+    ipython.get_ipython = lambda: SimpleNamespace(kernel=object())
+    displays.display = display
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", displays)
     monkeypatch.delenv("SPARCETS_PROGRESS", raising=False)
     return shown
 
 
-def test_progress_is_one_line_that_is_replaced(
-    lines: list[Handle], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_is_one_line_that_is_replaced(lines, capfd, monkeypatch):
     monkeypatch.setattr("sparcets.core.progress.REDRAWN", 0.0)
     assert in_notebook()
     with progress_bar("training fcn", 4) as bar:
@@ -56,9 +54,7 @@ def test_progress_is_one_line_that_is_replaced(
 
 
 @pytest.mark.parametrize("value", ["0", "off", "False"])
-def test_the_environment_switches_all_progress_off(
-    lines: list[Handle], monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_the_environment_switches_all_progress_off(lines, monkeypatch, value):
     monkeypatch.setenv("SPARCETS_PROGRESS", value)
     with progress_bar("work", 1) as bar:
         bar.advance()
@@ -68,19 +64,17 @@ def test_the_environment_switches_all_progress_off(
     assert len(lines) == 1 and " 50 %" in lines[0].texts[-1], "a failure leaves it as it was"
 
 
-def test_a_console_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_console_of_ipython_is_no_notebook(monkeypatch):
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert not in_notebook() and "IPython" not in sys.modules
     console = ModuleType("IPython")
-    console.get_ipython = SimpleNamespace  # type: ignore[attr-defined]
+    console.get_ipython = SimpleNamespace
     monkeypatch.setitem(sys.modules, "IPython", console)
     assert not in_notebook()
 
 
-def test_the_bar_goes_to_stderr_and_only_if_there_is_a_terminal(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def drawn(show: bool | None = None) -> str:
+def test_the_bar_goes_to_stderr_and_only_if_there_is_a_terminal(capfd, monkeypatch):
+    def drawn(show=None):
         with progress_bar("explaining by nearest", 4, show=show) as bar:
             bar.advance()
             bar.advance(3, "loss 0.5")
@@ -99,8 +93,8 @@ def test_the_bar_goes_to_stderr_and_only_if_there_is_a_terminal(
     assert drawn() == ""
 
 
-def test_listener_replaces_the_bar(capfd: pytest.CaptureFixture[str]) -> None:
-    events: list[tuple[object, ...]] = []
+def test_listener_replaces_the_bar(capfd):
+    events = []
     with report_progress_to(lambda *event: events.append(event)):
         with progress_bar("work", 4, show=True) as bar:
             bar.advance(1, "loss 2")

@@ -1,8 +1,6 @@
 """Registry: loaded on use, suggestions for misspelt names, entry points of other packages."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,24 +11,24 @@ from sparcets.core.registry import Registry, did_you_mean, require_extra
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry():
     return Registry("colour", {"red": "json:dumps", "blue": "no_such_module:x"}, about={"red": "as a rose"})
 
 
-def test_listing_imports_nothing(registry: Registry) -> None:
+def test_listing_imports_nothing(registry):
     assert list(registry) == ["blue", "red"] and len(registry) == 2 and "blue" in registry
     assert registry.location("blue") == "no_such_module:x"
     assert registry.about == {"red": "as a rose"}
 
 
-def test_loading(registry: Registry) -> None:
+def test_loading(registry):
     assert registry.load("red") is json.dumps
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         registry.load("blue")
 
 
 @pytest.mark.parametrize("method", ["load", "location"])
-def test_unknown_names(registry: Registry, method: str) -> None:
+def test_unknown_names(registry, method):
     with pytest.raises(UnknownNameError, match=r"^no colour 'bleu'. Did you mean 'blue'\? Known: blue, red.$"):
         getattr(registry, method)("bleu")
     with pytest.raises(UnknownNameError, match=r"^no colour 'xyz'. Known: blue, red.$"):
@@ -39,7 +37,7 @@ def test_unknown_names(registry: Registry, method: str) -> None:
         getattr(registry, method)(["red"])
 
 
-def test_adding_a_taken_name(registry: Registry) -> None:
+def test_adding_a_taken_name(registry):
     with pytest.raises(ConfigError, match="the colour name 'red' is taken by json:dumps; choose another name"):
         registry.add("red", "json:loads")
     registry.add("green", "json:loads")
@@ -47,7 +45,7 @@ def test_adding_a_taken_name(registry: Registry) -> None:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def installed(tmp_path, monkeypatch):
     """Return the entry points of an installed package that registers nothing yet."""
     folder = tmp_path / "plug_in-1.0.dist-info"
     folder.mkdir()
@@ -56,7 +54,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder / "entry_points.txt"
 
 
-def test_entry_points_of_other_packages(installed: Path) -> None:
+def test_entry_points_of_other_packages(installed):
     registry = Registry("colour", {"red": "json:dumps"}, entry_point_group="sparcets.colours")
     installed.write_text("[sparcets.colours]\nmine = json:loads\n[sparcets.shapes]\nround = json:dumps\n")
     assert list(registry) == ["mine", "red"] and registry.load("mine") is json.loads, "read on first use"
@@ -66,13 +64,13 @@ def test_entry_points_of_other_packages(installed: Path) -> None:
 
 
 @given(st.sampled_from(["countergan", "Sparce", "nearest"]), st.data())
-def test_suggestion_for_one_wrong_letter(name: str, data: Any) -> None:
+def test_suggestion_for_one_wrong_letter(name, data):
     i = data.draw(st.integers(0, len(name) - 1))
     wrong = name[:i] + data.draw(st.sampled_from("qxz")) + name[i + 1 :]
     assert did_you_mean(wrong.upper(), ["countergan", "Sparce", "nearest"]) == f" Did you mean '{name}'?"
 
 
-def test_missing_extra() -> None:
+def test_missing_extra():
     assert require_extra("json", "plots", "plots") is json
     expected = r"^plots need no_such_package. Install it with: pip install 'sparcets\[plots\]'$"
     with pytest.raises(MissingExtraError, match=expected):

@@ -1,7 +1,6 @@
 """Explanations: derived values, selecting answers, the table of changes."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from sparcets.io.explanations import load_explanation
 INFO = SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4
 
 
-def explanation(**changes: Any) -> Explanation:
+def explanation(**changes):
     """Three answers to two queries of four steps and two features."""
     query = np.zeros((3, 4, 2), dtype=np.float32)
     counterfactual = query.copy()
@@ -25,7 +24,7 @@ def explanation(**changes: Any) -> Explanation:
     counterfactual[0, 3, 0] = -4.0
     counterfactual[0, 1:, 1] = 3.0
     counterfactual[2, 3, 1] = 0.5
-    values: dict[str, Any] = {
+    values = {
         "query": query,
         "counterfactual": counterfactual,
         "target": np.array([1, 0, 2]),
@@ -41,7 +40,7 @@ def explanation(**changes: Any) -> Explanation:
     return Explanation(**{**values, **changes})
 
 
-def test_derived_values_by_hand() -> None:
+def test_derived_values_by_hand():
     e = explanation()
     assert e.delta[0].tolist() == [[1, 0], [2, 3], [0, 3], [-4, 3]] and e.delta.dtype == np.float32
     assert e.changed[0].astype(int).tolist() == [[1, 0], [1, 1], [0, 1], [1, 1]] and not e.changed[1].any()
@@ -58,7 +57,7 @@ def test_derived_values_by_hand() -> None:
     )
 
 
-def test_share_changed_is_of_the_entries_that_may_change(tmp_path) -> None:
+def test_share_changed_is_of_the_entries_that_may_change(tmp_path):
     e = explanation(lengths=np.array([4, 4, 2]), mutable=np.array([False, True]))
     assert e.share_changed.tolist() == [3 / 4, 0, 0 / 2], "a change of a feature that may not change is none of them"
     frozen = np.array([[True, True], [False, True], [True, False], [False, False]])
@@ -85,7 +84,7 @@ def test_share_changed_is_of_the_entries_that_may_change(tmp_path) -> None:
         (np.array([True, False, True]), [0, 2]),
     ],
 )
-def test_selecting_answers(rows: Any, expected: list[int]) -> None:
+def test_selecting_answers(rows, expected):
     e = explanation(lengths=np.array([4, 3, 2]))
     part = e[rows]
     assert isinstance(part, Explanation) and len(part) == len(expected)
@@ -106,13 +105,13 @@ def test_selecting_answers(rows: Any, expected: list[int]) -> None:
         ([[0], [1]], None),
     ],
 )
-def test_invalid_selections(rows: Any, message: str | None) -> None:
+def test_invalid_selections(rows, message):
     with pytest.raises(OutOfRangeError, match=message) as caught:
         explanation()[rows]
     assert isinstance(caught.value, IndexError) and isinstance(caught.value, SparcetsError)
 
 
-def test_empty_explanation() -> None:
+def test_empty_explanation():
     none = explanation()[[]]
     assert none.delta.shape == (0, 4, 2) and none.valid.tolist() == none.probability.tolist() == []
     assert none.share_changed.tolist() == [] and repr(none) == "Explanation(0 by nearest; 0 valid)"
@@ -125,7 +124,7 @@ def test_empty_explanation() -> None:
 COLUMNS = ["query", "verdict", "feature", "start", "end", "mean_change", "units", "answer", "valid", "believed"]
 
 
-def test_to_frame_by_hand() -> None:
+def test_to_frame_by_hand():
     info = replace(INFO, units=("m", ""))
     table = explanation(info=info, query_index=np.array([5, 7, 7])).to_frame()
     assert list(table.columns) == COLUMNS
@@ -143,7 +142,7 @@ def test_to_frame_by_hand() -> None:
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 2**32 - 1))
-def test_to_frame_sums_the_changes(seed: int) -> None:
+def test_to_frame_sums_the_changes(seed):
     """Also if a huge change is next to a tiny one."""
     rng = np.random.default_rng(seed)
     shape = (3, 4, 2)
@@ -158,7 +157,7 @@ def test_to_frame_sums_the_changes(seed: int) -> None:
     assert (table["end"] - table["start"]).sum() == (counterfactual != 0).sum()
 
 
-def test_inconsistent_arrays() -> None:
+def test_inconsistent_arrays():
     with pytest.raises(ShapeError, match=r"frozen entries must be given as \(4, 2\) \(time, features\), got \(2,\)"):
         explanation(frozen=np.array([True, False]))
     with pytest.raises(ShapeError, match=r"one row per answer in every array.*'target': 2"):
@@ -169,7 +168,7 @@ def test_inconsistent_arrays() -> None:
         explanation(lengths=np.array([4]))
 
 
-def test_join() -> None:
+def test_join():
     e = explanation(lengths=np.array([4, 3, 2]), seconds=1.5)
     whole = join([e[:1], e[1:]])
     for name in ("counterfactual", "status", "lengths", "query_index"):

@@ -1,7 +1,6 @@
 """Series of unequal length and with gaps: padded, cut, resampled, filled; and the one gate for them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,14 +18,14 @@ RAGGED = [np.arange(6.0).reshape(3, 2), np.arange(10.0).reshape(5, 2), np.ones((
 LENGTHS = np.array([3, 5, 1])
 
 
-def test_what_a_series_holds() -> None:
+def test_what_a_series_holds():
     X = np.array([[[1.0], [NAN], [0.0]], [[2.0], [3.0], [4.0]]])
     some, equal = Series(X, np.array([2, 3])), Series(X)
     assert (len(some), some.n_steps, some.n_features, some.unequal, equal.unequal) == (2, 3, 1, True, False)
     assert some.steps.tolist() == [2, 3] and equal.steps.tolist() == [3, 3]
     assert some.inside.tolist() == [[True, True, False], [True] * 3] and equal.inside.all()
     assert some.measured[..., 0].tolist() == [[True, False, False], [True] * 3] and equal.measured.sum() == 5
-    assert some.gaps is not None and some.gaps.sum() == 1 and some[1:].gaps is None
+    assert some.gaps.sum() == 1 and some[1:].gaps is None
     np.testing.assert_array_equal(some.flat.ravel(), [1, NAN, 2, 3, 4])
     assert np.shares_memory(equal.flat, X)
     shapes = [(rows.tolist(), part.values.shape) for rows, part in some.by_length()]
@@ -46,10 +45,10 @@ class Fitted:
     unequal: bool = True
 
 
-def test_a_list_of_series_is_padded_with_zeros() -> None:
+def test_a_list_of_series_is_padded_with_zeros():
     for given_list in (RAGGED, tuple(RAGGED), [one.tolist() for one in RAGGED], np.array(RAGGED, dtype=object)):
         X, lengths = check_padded(given_list, None)
-        assert X.shape == (3, 5, 2) and lengths is not None and lengths.tolist() == [3, 5, 1]
+        assert X.shape == (3, 5, 2) and lengths.tolist() == [3, 5, 1]
         for row, one in zip(X, RAGGED, strict=True):
             assert np.array_equal(row[: len(one)], one) and not row[len(one) :].any()
     X, lengths = check_padded([one.astype(np.float32) for one in RAGGED], None)
@@ -60,11 +59,11 @@ def test_a_list_of_series_is_padded_with_zeros() -> None:
     equal = [np.zeros((4, 2)), np.ones((4, 2))]
     assert check_padded(equal, None)[1] is None, "lengths of equal series only where they are expected"
     X, lengths = check_padded(equal, None, like=Fitted())
-    assert X.shape == (2, 5, 2) and lengths is not None and lengths.tolist() == [4, 4]
+    assert X.shape == (2, 5, 2) and lengths.tolist() == [4, 4]
 
 
 @pytest.mark.parametrize("n_steps", [5, 9])
-def test_padding_becomes_zero_and_as_long_as_that_of_the_fit(n_steps: int) -> None:
+def test_padding_becomes_zero_and_as_long_as_that_of_the_fit(n_steps):
     for filling in (0.0, np.nan, np.inf, 7.0):
         X = np.full((3, 7, 2), filling)
         for row, one in zip(X, RAGGED, strict=True):
@@ -103,13 +102,13 @@ def test_padding_becomes_zero_and_as_long_as_that_of_the_fit(n_steps: int) -> No
         (np.zeros((3, 5)), [1, 2, 3], None, ShapeError, r"X must be \(batch, time, features\)"),
     ],
 )
-def test_mistakes(X: Any, lengths: Any, like: Fitted | None, error: type[Exception], message: str) -> None:
+def test_mistakes(X, lengths, like, error, message):
     with pytest.raises(error, match=message):
         check_padded(X, lengths, like=like)
 
 
 @given(st.integers(1, 9), st.integers(1, 9))
-def test_resampling_keeps_both_ends_and_straight_lines(old: int, new: int) -> None:
+def test_resampling_keeps_both_ends_and_straight_lines(old, new):
     line = np.linspace(1.0, 3.0, old) if old > 1 else np.ones(1)
     X = np.full((1, 9, 1), 99.0)
     X[0, :old, 0] = line
@@ -123,12 +122,12 @@ def test_resampling_keeps_both_ends_and_straight_lines(old: int, new: int) -> No
     assert found.tolist() == [[0.0, 1.0, 2.0], [1.0, 3.0, 3.0]]
 
 
-def one(*values: float) -> Any:
+def one(*values):
     """Return one series of one feature."""
     return np.array(values, dtype=np.float64).reshape(1, -1, 1)
 
 
-def with_gaps(seed: int, *, share: float = 0.3) -> Any:
+def with_gaps(seed, *, share=0.3):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(5, 7, 3))
     X[rng.random(X.shape) < share] = NAN
@@ -136,7 +135,7 @@ def with_gaps(seed: int, *, share: float = 0.3) -> Any:
 
 
 @pytest.mark.parametrize(("rule", "filled"), [("forward", [2, 2, 2, 2, 5, 5]), ("mean", [3.5, 3.5, 2, 3.5, 5, 3.5])])
-def test_the_rules(rule: str, filled: list[float]) -> None:
+def test_the_rules(rule, filled):
     assert Series(one(NAN, NAN, 2, NAN, 5, NAN)).filled(rule).values.ravel().tolist() == filled
     first = one(2, NAN, NAN)  # from its first step
     assert Series(first).filled("forward").values.ravel().tolist() == [2, 2, 2]
@@ -155,7 +154,7 @@ def test_the_rules(rule: str, filled: list[float]) -> None:
     share=st.sampled_from([0.0, 0.1, 0.6, 0.95]),
     rule=st.sampled_from(["forward", "mean"]),
 )
-def test_arrays_and_tensors_are_filled_alike(seed: int, share: float, rule: str) -> None:
+def test_arrays_and_tensors_are_filled_alike(seed, share, rule):
     X = with_gaps(seed, share=share)
     lengths = np.random.default_rng(seed).integers(1, 8, len(X))
     for steps in (None, lengths):
@@ -167,24 +166,24 @@ def test_arrays_and_tensors_are_filled_alike(seed: int, share: float, rule: str)
         assert share or (expected is X and torch.equal(made, torch.tensor(X))), "without gaps, as they are"
 
 
-def test_gradients_reach_the_values_that_fill_a_gap() -> None:
+def test_gradients_reach_the_values_that_fill_a_gap():
     x = torch.tensor([NAN, 1.0, NAN, NAN, 3.0]).reshape(1, 5, 1).requires_grad_()
     for rule, expected in (("forward", [0, 4, 0, 0, 1]), ("mean", [0, 2.5, 0, 0, 2.5])):
         (gradient,) = torch.autograd.grad(fill_tensor(x, rule).sum(), x)
         assert gradient.flatten().tolist() == expected
 
 
-def test_huge_numbers_are_no_gaps() -> None:
+def test_huge_numbers_are_no_gaps():
     X = np.full((1, 4, 1), 3e38, dtype=np.float32)
     X[:, ::2] *= -1
     assert missing_entries(X) is None
     X[0, 1] = NAN
     gaps = missing_entries(X)
-    assert gaps is not None and gaps.ravel().tolist() == [False, True, False, False]
+    assert gaps.ravel().tolist() == [False, True, False, False]
     assert differs(one(1, 2, 4), one(1, NAN, 3)).ravel().tolist() == [False, False, True]
 
 
-def test_what_is_no_rule_is_refused() -> None:
+def test_what_is_no_rule_is_refused():
     for wrong in ("fill", 0, None, ["mean"]):
         with pytest.raises(ConfigError, match="missing must be one of refuse, keep, forward, mean, or a function"):
-            check_missing(wrong)  # type: ignore[arg-type]
+            check_missing(wrong)

@@ -12,7 +12,7 @@ from sparcets.data.dataset import Dataset
 X = np.array([[[1.0, 5.0], [3.0, 5.0]], [[2.0, 5.0], [99.0, -7.0]]])  # (2, 2, 2)
 
 
-def test_statistics_by_hand() -> None:
+def test_statistics_by_hand():
     info = SeriesInfo.from_series(X[:1], ("a", "b"))
     assert info.span.tolist() == [2.0, 0.0] and info.scaler.center.tolist() == [2.0, 5.0]
     assert info.scaler.scale.tolist() == [1.0, 1.0], "of 1 and 3; and 1 for a constant feature"
@@ -21,12 +21,12 @@ def test_statistics_by_hand() -> None:
     assert info.units is None and info.sampling_rate is None
 
 
-def test_span_does_not_overflow_float32() -> None:
+def test_span_does_not_overflow_float32():
     info = SeriesInfo.from_series(np.array([[[-3e38], [3e38]]], dtype=np.float32), ("a", "b"))
     assert info.span[0] == 2 * np.float64(np.float32(3e38))
 
 
-def test_ranges_ignore_padding_and_gaps_and_survive_json() -> None:
+def test_ranges_ignore_padding_and_gaps_and_survive_json():
     X = np.array([[[0.0, 5.0], [2.0, np.nan], [9.0, 9.0]], [[1.0, 4.0], [-3.0, 7.0], [-1.0, 6.0]]])
     info = SeriesInfo.from_series(X, ("a", "b"), lengths=np.array([2, 3]))
     for found in (info, SeriesInfo.from_dict(json.loads(json.dumps(info.to_dict())))):
@@ -40,7 +40,7 @@ def test_ranges_ignore_padding_and_gaps_and_survive_json() -> None:
         SeriesInfo.from_dict({**info.to_dict(), "max_moves": [[0.0, 1.0]]})
 
 
-def test_names_of_the_data_set_and_json_round_trip() -> None:
+def test_names_of_the_data_set_and_json_round_trip():
     ds = Dataset.from_arrays(
         np.repeat(X, 4, axis=0),
         [0, 1] * 4,

@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 import re
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ every_config = pytest.mark.parametrize("kind", CONFIGS, ids=lambda c: c.__name__
 
 
 @every_config
-def test_defaults_and_presets_hold_and_come_back(kind: Any) -> None:
+def test_defaults_and_presets_hold_and_come_back(kind):
     presets = [kind(), *(getattr(kind, name)() for name in ("tiny", "quick") if hasattr(kind, name))]
     presets += [kind.paper(target="ups")] if hasattr(kind, "paper") else []
     for preset in presets:
@@ -34,7 +33,7 @@ JUST_BEYOND = {">= 1": 0, ">= 10": 9, ">= 0": -1, "> 0": 0, "in [0, 1)": 1, "bet
 
 
 @every_config
-def test_limits_are_checked(kind: type[Config]) -> None:
+def test_limits_are_checked(kind):
     """Also: numbers that must have a limit have one."""
     names = {field.name for field in dataclasses.fields(kind)}
     limited = {"epochs", "batch_size", "hidden", "layers", "lr", "dropout", "patience", "steps", "beta1", "noise"}
@@ -49,7 +48,7 @@ ADVERSARIAL = [sp.SparceConfig, sp.GanConfig, sp.CounterGanConfig]
 
 
 @pytest.mark.parametrize("kind", ADVERSARIAL)
-def test_the_paper_s_networks_and_training_are_for_one_target(kind: Any) -> None:
+def test_the_paper_s_networks_and_training_are_for_one_target(kind):
     config = kind.paper(target="ups").to_dict()
     assert config["target"] == "ups"
     assert config["generator"] == {"backbone": "lstm", "hidden": 256, "layers": 2, "dropout": 0.4}
@@ -64,14 +63,14 @@ def test_the_paper_s_networks_and_training_are_for_one_target(kind: Any) -> None
         kind.paper(target=1).override("target=null")
 
 
-def test_the_paper_s_weights() -> None:
+def test_the_paper_s_weights():
     every = {"adversarial": 1.0, "classification": 1.0, "similarity": 1.0, "sparsity": 1.0, "smoothness": 1.0}
     assert sp.SparceConfig.paper(target=0).weights.to_dict() == every
     for kind in (sp.GanConfig, sp.CounterGanConfig):  # no λ4, no λ5
         assert kind.paper(target=0).weights.to_dict() == every | {"sparsity": 0.0, "smoothness": 0.0}
 
 
-def test_the_paper_s_search() -> None:
+def test_the_paper_s_search():
     numbers = {"steps": 100, "lr": 0.4, "beta1": 0.9, "beta2": 0.999, "prediction_weight": 1.0, "max_lambdas": 10}
     assert numbers.items() <= sp.IcsConfig.paper().to_dict().items()
     assert sp.IcsConfig.paper(target="ups").target == "ups" and sp.IcsConfig.paper().target is None
@@ -92,13 +91,13 @@ def test_the_paper_s_search() -> None:
         (sp.ExplainerConfig, "max_series=0", "'max_series' must be"),
     ],
 )
-def test_bad_values_are_errors(kind: Any, setting: str, message: str) -> None:
+def test_bad_values_are_errors(kind, setting, message):
     with pytest.raises(ConfigError) as caught:
         kind().override(setting)
     assert len(caught.value.problems) == 1 and message in str(caught.value)
 
 
-def test_some_weight_trains() -> None:
+def test_some_weight_trains():
     with pytest.raises(ConfigError, match="at least one weight must be > 0"):
         LossWeights(adversarial=0, classification=0, similarity=0, sparsity=0, smoothness=0)
     alone = LossWeights(adversarial=0, classification=0, similarity=0, smoothness=0, sparsity=1)
@@ -107,7 +106,7 @@ def test_some_weight_trains() -> None:
         sp.SparceConfig(weights=alone, trains_sparsity=False)
 
 
-def test_presets_are_those_of_the_method() -> None:
+def test_presets_are_those_of_the_method():
     assert from_preset(sp.SparceConfig, "default") == sp.SparceConfig()
     assert from_preset(sp.SparceConfig, "tiny") == sp.SparceConfig.tiny()
     assert from_preset(sp.SparceConfig, "paper", "ups") == sp.SparceConfig.paper(target="ups")
@@ -116,7 +115,7 @@ def test_presets_are_those_of_the_method() -> None:
 
 
 @pytest.mark.parametrize("kind", [sp.ExplainerConfig, sp.IcsConfig, NearestConfig])
-def test_a_target_makes_a_method_for_it_alone(kind: Any) -> None:
+def test_a_target_makes_a_method_for_it_alone(kind):
     assert from_preset(kind, "default", "ups") == kind(target="ups")
     assert from_preset(kind, "tiny", "2").target == 2
 
@@ -129,9 +128,7 @@ def test_a_target_makes_a_method_for_it_alone(kind: Any) -> None:
         (sp.ExplainerConfig, "paper", "ups", "ExplainerConfig has no preset 'paper'. Known: default, quick, tiny."),
     ],
 )
-def test_a_preset_or_target_that_is_missing_is_an_error(
-    kind: type, preset: str, target: str | None, words: str
-) -> None:
+def test_a_preset_or_target_that_is_missing_is_an_error(kind, preset, target, words):
     with pytest.raises(ConfigError) as caught:
         from_preset(kind, preset, target)
     assert words in str(caught.value)

@@ -155,7 +155,7 @@ def test_recorded_features_get_the_names_of_a_list(recorded):
     ds = load_catching(path=recorded, features=names)
     assert ds.feature_names == (*names, "Center_x", "Center_y")
     skeleton = find_skeleton(ds.feature_names)
-    assert skeleton is not None and skeleton.points["LeftElbow"] == (4, 5)
+    assert skeleton.points["LeftElbow"] == (4, 5)
     (recorded / "features.txt").write_text("\n".join([*names, "Center_x", "Center_y"]) + "\n", encoding="utf-8")
     assert load_catching(path=recorded).feature_names == ds.feature_names
     for wrong in (names[1:], [*names[1:], names[1]], "LeftElbow_x"):

@@ -1,10 +1,7 @@
 """Dataset: arrays are checked, split, and read-only; digests tell training parts and series apart."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +12,6 @@ from sparcets.core.errors import (
     LabelError,
     NonFiniteError,
     ShapeError,
-    SparcetsError,
     UnknownNameError,
 )
 from sparcets.data.dataset import Dataset, dataset_digest, series_digests
@@ -26,14 +22,14 @@ X = np.arange(20.0)[:, None, None] * np.ones((1, 4, 3))
 Y = np.arange(20) % 2
 
 
-def rows_of(part: Any) -> list[int]:
+def rows_of(part):
     return part[:, 0, 0].astype(int).tolist()
 
 
-def test_metadata_is_split_with_its_rows() -> None:
+def test_metadata_is_split_with_its_rows():
     subjects = np.array([f"p{i // 4}" for i in range(20)])
     lengths, about = np.arange(20) % 4 + 1, {"name": "mine", "description": "by hand", "units": "m"}
-    names: dict[str, Any] = {"feature_names": ["a", "b", "c"], "class_names": ["even", "odd"], "mutable": ["a", 2]}
+    names = {"feature_names": ["a", "b", "c"], "class_names": ["even", "odd"], "mutable": ["a", 2]}
     ds = Dataset.from_arrays(
         X, Y, test_size=0.4, seed=3, sampling_rate=50, subjects=subjects, lengths=lengths, **about, **names
     )
@@ -42,28 +38,28 @@ def test_metadata_is_split_with_its_rows() -> None:
         (ds.X_test, ds.y_test, ds.subjects_test, ds.lengths_test),
     ]:
         rows = rows_of(part)
-        assert y.tolist() == [i % 2 for i in rows] and steps is not None and who is not None
+        assert y.tolist() == [i % 2 for i in rows]
         assert who.tolist() == [f"p{i // 4}" for i in rows] and steps.tolist() == [i % 4 + 1 for i in rows]
     assert sorted(rows_of(ds.X_train) + rows_of(ds.X_test)) == list(range(20))
-    assert not set(ds.subjects_train) & set(ds.subjects_test) and ds.split == "subject"  # type: ignore[arg-type]
-    assert len(set(ds.subjects_test)) == 2, "two of five people"  # type: ignore[arg-type]
+    assert not set(ds.subjects_train) & set(ds.subjects_test) and ds.split == "subject"
+    assert len(set(ds.subjects_test)) == 2, "two of five people"
     assert ds.X_train.dtype == X.dtype == np.float64 and ds.y_train.dtype == np.int64
     assert ds.feature_names == ("a", "b", "c") and ds.class_names == ("even", "odd") and ds.units == ("m",) * 3
-    assert ds.mutable is not None and ds.mutable.tolist() == [True, False, True] and ds.sampling_rate == 50.0
+    assert ds.mutable.tolist() == [True, False, True] and ds.sampling_rate == 50.0
     assert (ds.name, ds.description, ds.n_steps, ds.n_features, ds.n_classes) == ("mine", "by hand", 4, 3, 2)
     assert repr(ds) == "Dataset('mine': 12 training + 8 test series of 3 + 2 subjects, 4 steps, 3 features, 2 classes)"
 
 
-def test_given_rows_keep_their_order() -> None:
+def test_given_rows_keep_their_order():
     salient = np.zeros(X.shape, dtype=bool)
     salient[7, 2, 1] = True
     ds = Dataset.from_arrays(X, Y, split=(np.array([5, 2, 9]), np.array([7, 0])), salient=salient)
     assert rows_of(ds.X_train) == [5, 2, 9] and rows_of(ds.X_test) == [7, 0] and ds.split == "given"
-    assert ds.salient_train is not None and not ds.salient_train.any()
-    assert ds.salient_test is not None and np.argwhere(ds.salient_test).tolist() == [[0, 2, 1]]
+    assert not ds.salient_train.any()
+    assert np.argwhere(ds.salient_test).tolist() == [[0, 2, 1]]
 
 
-def test_arrays_are_read_only_copies() -> None:
+def test_arrays_are_read_only_copies():
     mine = X.astype(np.float32)
     ds = Dataset.from_arrays(mine, Y)
     for array in (ds.X_train, ds.y_train, ds.X_test, ds.y_test):
@@ -74,7 +70,7 @@ def test_arrays_are_read_only_copies() -> None:
 
 
 # One invalid argument each. Messages without a text here are those of tests/core/test_validation.py and test_splits.py.
-INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
+INVALID = [
     ({"X": X[0]}, ShapeError, None),
     ({"X": np.where(X == 7, np.inf, X)}, NonFiniteError, None),
     ({"X": np.where(np.arange(len(X))[:, None, None] == 1, np.nan, X)}, NonFiniteError, "nothing but NaN in series 1"),
@@ -107,14 +103,14 @@ INVALID: list[tuple[dict[str, Any], type[SparcetsError], str | None]] = [
 
 
 @pytest.mark.parametrize(("change", "error", "message"), INVALID)
-def test_invalid_arguments(change: dict[str, Any], error: type[SparcetsError], message: str | None) -> None:
+def test_invalid_arguments(change, error, message):
     with pytest.raises(error, match=message) as caught:
         Dataset.from_arrays(**{"X": X, "y": Y, **change})
     assert caught.type is error
 
 
 @pytest.mark.parametrize("words", [list, np.array, lambda w: np.array(w, dtype=object), lambda w: np.array(w, "S")])
-def test_a_given_split_is_kept(words: Any) -> None:
+def test_a_given_split_is_kept(words):
     split = words(["train"] * 13 + ["test", "train", "test"] + ["train"] * 4)
     ds = Dataset.from_arrays(X, Y, split=split, test_size=0.9, subjects=["one"] * 20)
     assert rows_of(ds.X_test) == [13, 15] and rows_of(ds.X_train) == [*range(13), 14, 16, 17, 18, 19]
@@ -130,7 +126,7 @@ def test_a_given_split_is_kept(words: Any) -> None:
         ({"mutable": np.ones(4, dtype=bool)}, ShapeError, "mutable must be 3"),
     ],
 )
-def test_inconsistent_arrays(change, error, message) -> None:
+def test_inconsistent_arrays(change, error, message):
     X, y = np.zeros((2, 5, 3), dtype=np.float32), np.array([0, 1])
     parts = {"name": "x", "X_train": X, "y_train": y, "X_test": X, "y_test": y, "class_names": ("a", "b")}
     # Judges and classifiers are stored under this digest, so its definition must not change.
@@ -140,7 +136,7 @@ def test_inconsistent_arrays(change, error, message) -> None:
         Dataset(**(parts | change))
 
 
-def test_digests_of_training_parts_are_equal_for_equal_ones_only() -> None:
+def test_digests_of_training_parts_are_equal_for_equal_ones_only():
     data = Dataset.from_arrays(*make_series(30))
     n = len(data.X_train)
     for same in (
@@ -159,7 +155,7 @@ def test_digests_of_training_parts_are_equal_for_equal_ones_only() -> None:
         assert dataset_digest(other) != dataset_digest(data)
 
 
-def test_digests_of_series_do_not_depend_on_dtype_or_layout() -> None:
+def test_digests_of_series_do_not_depend_on_dtype_or_layout():
     X = np.arange(12.0).reshape(3, 2, 2)
     X[2] = X[0]
     digests = series_digests(X)

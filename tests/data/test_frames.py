@@ -132,7 +132,7 @@ def test_columns_of_side_inputs(form, tmp_path):
         ds = sp.load_dataset(path, side=["age", "ward"])
     else:
         ds = sp.Dataset.from_frame(frame, side=["age", "ward"])
-    assert ds.feature_names == ("pulse",) and ds.side_test is not None and ds.side_train is not None
+    assert ds.feature_names == ("pulse",)
     assert ds.side_test["age"].tolist() == (20.5 + ds.X_test[:, 0, 0]).tolist()
     assert ds.side_test["ward"].dtype == np.int64 and len(ds.side_train["ward"]) == 8
     if form == "long":

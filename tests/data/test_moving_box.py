@@ -1,7 +1,5 @@
 """Moving Box: the processes against their definitions, the table of boxes, the labels, the mask and the oracle."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -38,7 +36,7 @@ GOLDEN = {
 }
 
 
-def rng(seed: int = 0) -> np.random.Generator:
+def rng(seed=0):
     return np.random.default_rng(seed)
 
 

@@ -1,7 +1,5 @@
 """UI-PRMD: metadata, split by subject, and damaged files."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -18,7 +16,7 @@ def arrays():
     return {"X": X, "y": y, "subject": subject, "feature_names": np.array(FEATURES), "movement": np.full(40, 7)}
 
 
-def write(folder: Path, **changes):
+def write(folder, **changes):
     content = {key: value for key, value in {**arrays(), **changes}.items() if value is not None}
     folder.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(folder / FILE, **content)
@@ -29,7 +27,7 @@ def test_metadata_and_where_it_is_found(tmp_path, monkeypatch):
     file = write(tmp_path / "ui_prmd")
     ds = load_ui_prmd(path=file)
     assert ds.class_names == ("correct", "incorrect") and ds.units == ("mm",) * 12 and ds.sampling_rate is None
-    assert ds.feature_names is not None and ds.feature_names[2:5] == ("shoulder_z", "elbow_x", "elbow_y")
+    assert ds.feature_names[2:5] == ("shoulder_z", "elbow_x", "elbow_y")
     assert ds.split == "subject" and ds.X_train.dtype == np.float32
     for X, y, subjects in ((ds.X_train, ds.y_train, ds.subjects_train), (ds.X_test, ds.y_test, ds.subjects_test)):
         np.testing.assert_array_equal(X[:, 0, 0], 10 * subjects + y)

@@ -1,10 +1,6 @@
 """Explanations built from arrays, for the tests of the measures."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,22 +10,22 @@ from sparcets.core.info import Scaler, SeriesInfo
 
 
 def build_explanation(
-    delta: Any,
+    delta,
     *,
-    query: Any = 0.0,
-    target: Any = 1,
-    valid: Any = True,
-    query_index: Any = None,
-    status: Any = "generated",
-    lengths: Any = None,
-    mutable: Any = True,
-    frozen: Any = None,
-    center: Any = 0.0,
-    scale: Any = 1.0,
-    proba_after: Any = None,
-    n_classes: int = 2,
-    feature_names: Any = None,
-) -> Explanation:
+    query=0.0,
+    target=1,
+    valid=True,
+    query_index=None,
+    status="generated",
+    lengths=None,
+    mutable=True,
+    frozen=None,
+    center=0.0,
+    scale=1.0,
+    proba_after=None,
+    n_classes=2,
+    feature_names=None,
+):
     delta = np.asarray(delta)
     delta = delta if delta.dtype.kind == "f" else delta.astype(np.float64)
     B, T, F = delta.shape
@@ -59,7 +55,7 @@ def build_explanation(
 
 
 @pytest.fixture(scope="session")
-def make_explanation() -> Callable[..., Explanation]:
+def make_explanation():
     """Return ``make(delta, **known)``: answers with these changes (answers, time, features).
 
     Everything else has a default and may be one value for all answers (or features): ``query`` (0), ``target`` (1),

@@ -9,7 +9,6 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.evidence import Evidence
-from sparcets.core.explanation import Explanation
 from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import SHAPE, measure_names
@@ -43,7 +42,7 @@ def answers(nearest):
     return nearest.explain(DATA.X_test, target=1)
 
 
-def by_hand(**changes) -> Explanation:
+def by_hand(**changes):
     """Four answers to three queries of three steps and one feature, towards class 1.
 
     Valid with one entry changed by 2; not valid with three changed by 1; unchanged; valid with two changed by 4.
@@ -62,7 +61,7 @@ def by_hand(**changes) -> Explanation:
     return replace(e, info=info, proba_before=np.tile([0.9, 0.1], (4, 1)), seconds=2.5, **changes)
 
 
-def small_data(**changes) -> sp.Dataset:
+def small_data(**changes):
     """The queries of ``by_hand`` as test series; its oracle gives class 1 where the sum is above 10."""
     X = by_hand().query[[0, 2, 3]]
     rng = np.random.default_rng(0)
@@ -246,7 +245,7 @@ def test_reserved_names_of_judges_raise(name, meaning):
         sp.evaluate(by_hand(), judges={name: ConstantJudge(1)})
 
 
-def with_families(e: Explanation, *families: str) -> Explanation:
+def with_families(e, *families):
     """Return the explanation as if a method with a selector of these families had made it."""
     support = np.ones((len(e), len(families)))
     return replace(e, evidence=replace(Evidence.none(len(e)), families=families, support=support))
@@ -306,7 +305,6 @@ def test_saliency_and_geometry_where_they_are_known():
     s = sp.evaluate(e, catching, judges={})
     assert mean(s, "limb_deviation") > 0
     skeleton, found = find_skeleton(e.feature_names), e[e.valid & (e.status != "unchanged")]
-    assert skeleton is not None
     assert mean(s, "limb_distance") == np.mean(list(limb_distance(found, skeleton).values()))
     assert mean(s, "joint_distance") == np.mean(list(joint_distance(found, skeleton).values()))
 

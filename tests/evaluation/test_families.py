@@ -37,7 +37,7 @@ def judge():
     """Return a function that fits each judge once."""
     made = {}
 
-    def fit(family: str) -> FamilyJudge:
+    def fit(family):
         if family not in made:
             made[family] = FamilyJudge(family).fit(PADDED)
         return made[family]
@@ -71,7 +71,7 @@ def test_the_unit_of_a_feature_makes_no_difference(judge, family):
     assert (found == judge(family).predict(PADDED.X_test, PADDED.lengths_test)).mean() > 0.9
 
 
-def random_state() -> list[int]:
+def random_state():
     """Return the position and the numbers of NumPy's global random state."""
     _, numbers, position, *_ = np.random.get_state()  # noqa: NPY002
     return [position, *numbers.tolist()]

@@ -17,7 +17,7 @@ TINY = sp.ClassifierConfig.tiny()
 
 
 @pytest.fixture(scope="module")
-def answers() -> sp.Explanation:
+def answers():
     return sp.Nearest(MODEL).fit(DATA).explain(DATA.X_test, target=1)
 
 

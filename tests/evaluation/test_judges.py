@@ -35,7 +35,7 @@ def no_training(monkeypatch):
     return lambda: monkeypatch.setattr(sp.TorchClassifier, "fit", refuse)
 
 
-def empty_memory(monkeypatch) -> None:
+def empty_memory(monkeypatch):
     """Empty the cache of this process, as in a new one."""
     monkeypatch.setattr(module, "_trained", {})
     monkeypatch.setattr(module, "_fitted", {})

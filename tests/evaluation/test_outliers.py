@@ -1,7 +1,5 @@
 """Outlier scores relative to real series: near 1 for real ones, higher for noise; padding does not count."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import sparcets as sp
 from sparcets.evaluation.evaluate import EXPLANATION_MEASURES
@@ -16,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding
 ARROWS = {"higher": "↑", "lower": "↓", "": ""}
 
 
-def test_every_measure_has_its_line_and_direction() -> None:
+def test_every_measure_has_its_line_and_direction():
     table = {}
     for names, arrow in re.findall(r"^\| (`.*?`) \| (.?) ?\|", PAGE, flags=re.M):
         table.update(dict.fromkeys(re.findall(r"`([\w<>]+)`", names), arrow.strip()))
@@ -26,7 +25,7 @@ def test_every_measure_has_its_line_and_direction() -> None:
         assert f"`{judge}`" in PAGE
 
 
-def test_every_measure_of_evaluate_is_on_the_page() -> None:
+def test_every_measure_of_evaluate_is_on_the_page():
     box = sp.load_dataset("moving_box", kinds="Middle", processes="Gaussian", n_per_combination=20)
     model = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
     e = sp.Nearest(model).fit(box).explain(box.X_test, target=1, n=2)
@@ -35,7 +34,7 @@ def test_every_measure_of_evaluate_is_on_the_page() -> None:
         assert f"`{base}`" in PAGE, name
 
 
-def test_the_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
     assert len(blocks) == 3

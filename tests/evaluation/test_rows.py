@@ -15,7 +15,7 @@ QUERIES = np.flatnonzero(DATA.y_test != 1)
 EXPLAINER = sp.Nearest(sp.wrap(mean_proba)).fit(DATA)
 
 
-def score(X, data=DATA, **options) -> sp.Scores:
+def score(X, data=DATA, **options):
     return sp.evaluate(EXPLAINER.explain(X, target=1), data, judges={}, **options)
 
 

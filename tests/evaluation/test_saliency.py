@@ -1,7 +1,5 @@
 """ROC of the size of changes against the salient entries: by hand, invariants, and compared with scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -12,7 +12,7 @@ from sparcets.evaluation.scores import summarise
 
 
 @pytest.fixture
-def scores() -> sp.Scores:
+def scores():
     frame = pd.DataFrame(
         {
             "query": [0, 1, 2],

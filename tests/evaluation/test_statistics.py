@@ -14,7 +14,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
 
-def scores(valid, *, target="b", row=None, digest=None, **measures) -> sp.Scores:
+def scores(valid, *, target="b", row=None, digest=None, **measures):
     """Return scores with one answer per query, as far as compare looks at them."""
     n = len(valid)
     labels = {"query": np.arange(n), "answer": 0, "row": np.arange(n) if row is None else row, "target": target}

@@ -1,9 +1,5 @@
 """Files of series in the forms that are read, and a fitted explainer, for the tests of engines."""
 
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 
 import sparcets as sp
@@ -13,14 +9,14 @@ NAMES = ("f0", "f1", "f2", "f3")
 STEPS = 12
 
 
-def lists(X: Any, ids: Sequence[Any]) -> Any:
+def lists(X, ids):
     """Return a table with a row per series and a list per feature."""
     import pyarrow as pa
 
     return pa.table({"id": list(ids), **{name: list(X[:, :, i]) for i, name in enumerate(NAMES)}})
 
 
-def long(X: Any, ids: Sequence[Any]) -> Any:
+def long(X, ids):
     """Return a table with a row per series and step."""
     import pyarrow as pa
 
@@ -29,14 +25,14 @@ def long(X: Any, ids: Sequence[Any]) -> Any:
     return pa.table({"id": np.repeat(ids, steps).tolist(), "time": np.tile(np.arange(steps), n), **values})
 
 
-def nested(X: Any, ids: Sequence[Any]) -> Any:
+def nested(X, ids):
     """Return a table with a row per series and one list of steps."""
     import pyarrow as pa
 
     return pa.table({"id": list(ids), "values": pa.array(X.tolist(), pa.list_(pa.list_(pa.float32())))})
 
 
-def write(table: Any, path: Path, rows: int = 100) -> None:
+def write(table, path, rows=100):
     """Write a table as Parquet or Arrow, in groups of rows."""
     import pyarrow.feather as feather
     import pyarrow.parquet as pq
@@ -48,7 +44,7 @@ def write(table: Any, path: Path, rows: int = 100) -> None:
         feather.write_feather(table, str(path), chunksize=rows)
 
 
-def fit(folder: Path, method: type[Any] = sp.Nearest, **config: Any) -> tuple[Any, Any]:
+def fit(folder, method=sp.Nearest, **config):
     """Fit an explainer, save it with its classifier, and return it with the series."""
     X, y = make_series(200, n_steps=STEPS)
     data = sp.Dataset.from_arrays(X, y)
@@ -60,21 +56,21 @@ def fit(folder: Path, method: type[Any] = sp.Nearest, **config: Any) -> tuple[An
     return explainer, X
 
 
-def read(folder: Path) -> list[dict[str, Any]]:
+def read(folder):
     """Return all rows of a folder of answers, in the order of the files."""
     import pyarrow.parquet as pq
 
     return [row for file in parts(folder) for row in pq.read_table(folder / file, partitioning=None).to_pylist()]
 
 
-def parts(folder: Path) -> list[str]:
+def parts(folder):
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.parquet"))
 
 
-def content(folder: Path) -> dict[str, bytes]:
+def content(folder):
     return {name: (folder / name).read_bytes() for name in parts(folder)}
 
 
-def series(row: dict[str, Any], column: str = "counterfactual") -> Any:
+def series(row, column="counterfactual"):
     """Return the series of a row (time, features)."""
     return np.stack([row[column][name] for name in NAMES], axis=1)

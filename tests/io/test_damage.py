@@ -1,10 +1,5 @@
 """Digests: what changes them, and what they notice; random damage of all files is a campaign."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -18,19 +13,19 @@ from tests.saved import rewrite
 X, Y = make_series(30, n_steps=8)
 
 
-def classifier() -> sp.TorchClassifier:
+def classifier():
     tiny = {**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1, "hidden": 4, "device": "cpu"}
     return sp.TorchClassifier("fcn", sp.ClassifierConfig.from_dict(tiny)).fit(X, Y)
 
 
-def test_json_is_compared_by_value() -> None:
+def test_json_is_compared_by_value():
     assert digest_of_json({"a": (1, 2), "b": 0.1}) == digest_of_json({"b": 0.1, "a": [1, 2]})
     assert digest_of_json({1: "x", 10: "y", 2: "z"}) == digest_of_json({"1": "x", "2": "z", "10": "y"})
     different = [1, 1.0, "1", True, None, [1], {"1": 1}, "ß", "\udcff"]
     assert len({digest_of_json(value) for value in different}) == len(different)
 
 
-def test_arrays_are_compared_by_type_shape_and_values() -> None:
+def test_arrays_are_compared_by_type_shape_and_values():
     array = np.arange(6.0).reshape(2, 3)
     different = [array, array.T, array.ravel(), array.astype(np.float32), -array, array.astype(str), np.array(1.0)]
     assert len({digest_of_array(a) for a in different}) == len(different)
@@ -40,12 +35,12 @@ def test_arrays_are_compared_by_type_shape_and_values() -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"a": 1}, {"a": {"sha256": "x"}}, {"digest": "0" * 64, "b": "0" * 15}])
-def test_data_come_back_with_and_without_a_digest(data: dict[str, Any]) -> None:
+def test_data_come_back_with_and_without_a_digest(data):
     whole = add_digest(data)
     assert list(whole)[-1] == "sha256" and check_digest(whole) == data == check_digest(data)
 
 
-def test_changed_data_are_noticed() -> None:
+def test_changed_data_are_noticed():
     whole = add_digest({"a": 1, "b": 2})
     digest = whole.pop("sha256")
     for changed in (
@@ -62,7 +57,7 @@ def test_changed_data_are_noticed() -> None:
             check_digest(changed)
 
 
-def test_what_was_saved_with_another_classifier_is_refused(tmp_path: Path) -> None:
+def test_what_was_saved_with_another_classifier_is_refused(tmp_path):
     one = classifier()
     other = sp.TorchClassifier("fcn", one.config.override("seed=1")).fit(X, Y)
     sp.Nearest(one).fit(X, Y).save(tmp_path / "ex")
@@ -79,7 +74,7 @@ def test_what_was_saved_with_another_classifier_is_refused(tmp_path: Path) -> No
         sp.load_classifier(tmp_path / "one", device="cpu")
 
 
-def test_a_name_that_is_too_long(tmp_path: Path) -> None:
+def test_a_name_that_is_too_long(tmp_path):
     for read in (sp.load_dataset, sp.load_explanation, Scores.load):
         with pytest.raises(sp.SparcetsError, match="no file"):
-            read(tmp_path / ("x" * 300 + ".npz"))  # type: ignore[operator]
+            read(tmp_path / ("x" * 300 + ".npz"))

@@ -24,7 +24,7 @@ def map_unordered(function, items, **how):
     return make_engine("local").map_unordered(function, items, **how)
 
 
-def gone(pid: int) -> bool:
+def gone(pid):
     """Whether a process has ended; a zombie counts as ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -32,7 +32,7 @@ def gone(pid: int) -> bool:
         return True
 
 
-def wait_until(condition, seconds: float = 120) -> None:
+def wait_until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timeout"
@@ -40,14 +40,14 @@ def wait_until(condition, seconds: float = 120) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_each_item_has_its_result_or_its_exception(workers: int) -> None:
+def test_each_item_has_its_result_or_its_exception(workers):
     results = dict(map_unordered(math.sqrt, [4, -1, 9, 16], workers=workers))
     assert {k: v for k, v in results.items() if k > 0} == {4: 2.0, 9: 3.0, 16: 4.0}
     assert isinstance(results[-1], ValueError)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_items_may_be_added_while_results_arrive(workers: int) -> None:
+def test_items_may_be_added_while_results_arrive(workers):
     queue, seen = deque([16.0]), []
     for item, root in map_unordered(math.sqrt, queue, workers=workers):
         seen.append(item)
@@ -56,7 +56,7 @@ def test_items_may_be_added_while_results_arrive(workers: int) -> None:
     assert seen == [16.0, 4.0, 2.0]
 
 
-def test_workers_are_reused_processes_and_replaced_after_an_exception() -> None:
+def test_workers_are_reused_processes_and_replaced_after_an_exception():
     pids = [pid for _, pid in map_unordered(eval, [PID] * 6, workers=2)]
     assert os.getpid() not in pids and 1 <= len(set(pids)) <= 2
     assert [pid for _, pid in map_unordered(eval, [PID], workers=1)] == [os.getpid()]
@@ -66,7 +66,7 @@ def test_workers_are_reused_processes_and_replaced_after_an_exception() -> None:
     assert len(raised) == 2 and not raised & {str(r) for r in results if isinstance(r, int)}
 
 
-def test_a_killed_worker_loses_only_its_item() -> None:
+def test_a_killed_worker_loses_only_its_item():
     items = ["1", KILL, "2", "__import__('os')._exit(3)", "3"]
     results = dict(map_unordered(eval, items, workers=2))
     assert [results[i] for i in ("1", "2", "3")] == [1, 2, 3]
@@ -74,14 +74,14 @@ def test_a_killed_worker_loses_only_its_item() -> None:
     assert "exit code 3" in str(results[items[3]])
 
 
-def test_results_that_cannot_be_pickled() -> None:
+def test_results_that_cannot_be_pickled():
     result = next(map_unordered(eval, ["lambda: 0"], workers=2))[1]
     assert isinstance(result, RuntimeError) and "cannot be sent to the parent process" in str(result)
     odd = "type('Odd', (Exception,), {'__init__': lambda self, a, b: None})(1, 2)"
     assert isinstance(next(map_unordered(eval, [f"(_ for _ in ()).throw({odd})"], workers=2))[1], Exception)
 
 
-def test_threads_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_divided_among_workers(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "64")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     _, threads = next(map_unordered(os.getenv, ["OMP_NUM_THREADS"], workers=2))
@@ -91,15 +91,15 @@ def test_threads_are_divided_among_workers(monkeypatch: pytest.MonkeyPatch) -> N
     assert threads_per_worker(4) == 2
 
 
-def test_closing_the_iterator_ends_the_workers() -> None:
+def test_closing_the_iterator_ends_the_workers():
     results = map_unordered(eval, [PID, "__import__('time').sleep(3600)"], workers=2)
     pid = next(results)[1]
     assert isinstance(pid, int) and not gone(pid)
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     wait_until(lambda: gone(pid))
 
 
-def test_workers_exit_when_their_parent_is_killed() -> None:
+def test_workers_exit_when_their_parent_is_killed():
     code = (
         "from sparcets.io.engines import make_engine\n"
         'say = \'(o := __import__("os")).write(1, f"{o.getpid()}\\\\n".encode())\'\n'  # both write to one pipe: at once
@@ -107,7 +107,6 @@ def test_workers_exit_when_their_parent_is_killed() -> None:
         "list(make_engine().map_unordered(eval, [long, long + ' '], workers=2))"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout is not None
     pids = [int(parent.stdout.readline()) for _ in range(2)]
     assert not any(gone(pid) for pid in pids)
     parent.send_signal(signal.SIGKILL)
@@ -117,22 +116,21 @@ def test_workers_exit_when_their_parent_is_killed() -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals are POSIX")
-def test_workers_do_not_see_an_interrupt_while_they_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_do_not_see_an_interrupt_while_they_start(monkeypatch):
     start = SpawnProcess.start
 
-    def start_and_interrupt(self: SpawnProcess) -> None:
+    def start_and_interrupt(self):
         start(self)
-        assert self.pid is not None
         os.kill(self.pid, signal.SIGINT)  # as a terminal does it
 
     monkeypatch.setattr(SpawnProcess, "start", start_and_interrupt)
     assert sorted(map_unordered(math.sqrt, [4, 9], workers=2)) == [(4, 2.0), (9, 3.0)]
 
 
-def test_a_worker_that_is_starting_is_ended_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_is_starting_is_ended_by_an_interrupt(monkeypatch):
     start, started = SpawnProcess.start, []
 
-    def interrupted(self: SpawnProcess) -> None:
+    def interrupted(self):
         signal.raise_signal(signal.SIGINT)
         start(self)
         started.append(self)
@@ -145,7 +143,7 @@ def test_a_worker_that_is_starting_is_ended_by_an_interrupt(monkeypatch: pytest.
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_script_without_main_guard(tmp_path: Path) -> None:
+def test_script_without_main_guard(tmp_path):
     script = tmp_path / "script.py"
     call = "from sparcets.io.engines import make_engine\nlist(make_engine().map_unordered(math.sqrt, [4], workers=2))\n"
     script.write_text("import math\n" + call)
@@ -154,7 +152,7 @@ def test_script_without_main_guard(tmp_path: Path) -> None:
     assert CapabilityError.__name__ in result.stderr and "if __name__ == '__main__':" in result.stderr.splitlines()[-1]
 
 
-def test_engines_have_names_and_the_local_one_no_address() -> None:
+def test_engines_have_names_and_the_local_one_no_address():
     assert list(ENGINES) == ["local", "ray"]
     with pytest.raises(UnknownNameError, match=r"no engine 'raay'\. Did you mean 'ray'\?"):
         make_engine("raay")
@@ -166,13 +164,13 @@ def test_engines_have_names_and_the_local_one_no_address() -> None:
             engine.n_workers(0)
 
 
-def test_ray_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_is_an_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # importing it raises
     with pytest.raises(MissingExtraError, match=r"the engine ray needs ray\. .*pip install 'sparcets\[ray\]'"):
         make_engine("ray").__enter__()
 
 
-def test_nothing_at_the_address_is_told_at_once() -> None:
+def test_nothing_at_the_address_is_told_at_once():
     pytest.importorskip("ray", reason="Ray is not installed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

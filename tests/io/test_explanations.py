@@ -1,11 +1,7 @@
 """Explanations on disk, in a file or in shards: round trips, damaged files, what cannot be answers, a full disk."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +10,7 @@ from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-from sparcets.io.explanations import ExplanationFolder, ShardWriter, load_explanation
+from sparcets.io.explanations import ShardWriter, load_explanation
 from sparcets.io.files import add_digest, digest_of_array
 
 INFO = dataclasses.replace(
@@ -26,9 +22,9 @@ INFO = dataclasses.replace(
 QUESTION = {"n": 1, "method": "nearest"}  # of a folder of shards
 
 
-def explanation(n: int = 5, **changes: Any) -> Explanation:
+def explanation(n=5, **changes):
     rng = np.random.default_rng(0)
-    values: dict[str, Any] = {
+    values = {
         "query": rng.normal(size=(n, 3, 2)).astype(np.float32),
         "counterfactual": rng.normal(size=(n, 3, 2)).astype(np.float32),
         "target": np.arange(n) % 2,
@@ -49,7 +45,7 @@ def explanation(n: int = 5, **changes: Any) -> Explanation:
     return Explanation(**{**values, **changes})
 
 
-def assert_same(one: Explanation, two: Explanation, *, seconds: int = 1) -> None:
+def assert_same(one, two, *, seconds=1):
     """Compare all fields; ``seconds`` says how often the time of the second is in the first."""
     for field in dataclasses.fields(Explanation):
         a, b = getattr(one, field.name), getattr(two, field.name)
@@ -64,7 +60,7 @@ def assert_same(one: Explanation, two: Explanation, *, seconds: int = 1) -> None
 
 
 @pytest.mark.parametrize("name", ["run.npz", "run", "läuft 病.npz"])
-def test_round_trip(tmp_path: Path, name: str) -> None:
+def test_round_trip(tmp_path, name):
     e = explanation()
     wide = dataclasses.replace(e, query=e.query.astype(float), counterfactual=e.counterfactual.astype(float))
     for one in (e, explanation(lengths=None), e[:0], wide):
@@ -76,7 +72,7 @@ def test_round_trip(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"query,target\n1,2\n", b"\x93NUMPY\x01\x00", b"PK\x03\x04"])
-def test_other_formats(tmp_path: Path, content: bytes) -> None:
+def test_other_formats(tmp_path, content):
     with pytest.raises(FileFormatError, match=r"no file .*run.npz. Pass an .npz file written by Explanation.save."):
         load_explanation(tmp_path / "run.npz")
     with pytest.raises(FileFormatError, match="is not a folder of answers"):
@@ -92,9 +88,7 @@ def test_other_formats(tmp_path: Path, content: bytes) -> None:
         load_explanation(newer)
 
 
-def rewritten(
-    file: Path, header: Any = lambda header: None, *, without: str = "", digests: bool = False, **arrays: Any
-) -> Path:
+def rewritten(file, header=lambda header: None, *, without="", digests=False, **arrays):
     """Save an explanation with some of its parts replaced, on request with digests that fit."""
     explanation(4).save(file)
     with np.load(file) as stored:
@@ -109,7 +103,7 @@ def rewritten(
 
 
 @pytest.mark.parametrize("change", [{"without": "lengths"}, {"surplus": np.zeros(3)}], ids=["missing", "surplus"])
-def test_arrays_are_those_of_the_header(change: dict[str, Any], tmp_path: Path) -> None:
+def test_arrays_are_those_of_the_header(change, tmp_path):
     with pytest.raises(FileFormatError, match=r"run\.npz .* does not match the sha256 in the header"):
         load_explanation(rewritten(tmp_path / "run.npz", **change))
 
@@ -127,7 +121,7 @@ def test_arrays_are_those_of_the_header(change: dict[str, Any], tmp_path: Path) 
         ("lengths", np.full(4, 6), "lengths cannot be those of answers"),
     ],
 )
-def test_arrays_that_cannot_be_answers(name: str, value: Any, message: str, tmp_path: Path) -> None:
+def test_arrays_that_cannot_be_answers(name, value, message, tmp_path):
     assert len(load_explanation(rewritten(tmp_path / "run.npz", digests=True))) == 4
     with pytest.raises(FileFormatError, match=rf"run\.npz .*{message}"):
         load_explanation(rewritten(tmp_path / "run.npz", digests=True, **{name: value}))
@@ -141,15 +135,15 @@ def test_arrays_that_cannot_be_answers(name: str, value: Any, message: str, tmp_
         *(("feature_names", [1, 2]), ("n_steps", 0), ("class_names", [])),
     ],
 )
-def test_headers_that_cannot_be_of_answers(name: str, value: Any, tmp_path: Path) -> None:
-    def change(header: dict[str, Any]) -> None:
+def test_headers_that_cannot_be_of_answers(name, value, tmp_path):
+    def change(header):
         (header if name in header else header["info"])[name] = value
 
     with pytest.raises(FileFormatError, match=rf"run\.npz .*(its {name} cannot be|of the series cannot be those of)"):
         load_explanation(rewritten(tmp_path / "run.npz", change, digests=True))
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path: Path, room_for: Any) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path, room_for):
     file, old = tmp_path / "run.npz", explanation()
     old.save(file)
     full = rf"^cannot write {file}: File too large. Nothing was overwritten; free some space"
@@ -159,7 +153,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, room_for: Any) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["run.npz"]
 
 
-def write(folder: Path, whole: Explanation) -> ExplanationFolder:
+def write(folder, whole):
     """Write two shards, of the first two answers and of the others."""
     writer = ShardWriter(folder, QUESTION)
     writer.write(0, whole[:2])
@@ -167,7 +161,7 @@ def write(folder: Path, whole: Explanation) -> ExplanationFolder:
     return writer.finish(2)
 
 
-def test_arrays_are_read_on_access(tmp_path: Path) -> None:
+def test_arrays_are_read_on_access(tmp_path):
     folder = write(tmp_path, explanation())
     status = folder.status
     (tmp_path / "shard-000001.npz").unlink()
@@ -176,7 +170,7 @@ def test_arrays_are_read_on_access(tmp_path: Path) -> None:
         _ = folder.query
 
 
-def test_unfinished_folder(tmp_path: Path) -> None:
+def test_unfinished_folder(tmp_path):
     writer = ShardWriter(tmp_path, QUESTION)
     writer.write(0, explanation())
     with pytest.raises(FileFormatError, match="is not finished: call explain with the same queries"):
@@ -184,7 +178,7 @@ def test_unfinished_folder(tmp_path: Path) -> None:
     resumed = ShardWriter(tmp_path, QUESTION)
     X, steps = explanation().query, explanation().lengths
     found = resumed.finished_shard(0, Series(X, steps), None)
-    assert found is not None and len(found) == 5 and resumed.finished_shard(1, Series(X, steps), None) is None
+    assert len(found) == 5 and resumed.finished_shard(1, Series(X, steps), None) is None
     for others in (None, steps[::-1]):
         with pytest.raises(StorageError, match="to series of other lengths"):
             resumed.finished_shard(0, Series(X, others), None)

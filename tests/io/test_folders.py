@@ -1,12 +1,8 @@
 """Folders are replaced as a whole: a kill, a full disk or a reader at the same time never sees parts of two saves."""
 
-from __future__ import annotations
-
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 from safetensors.numpy import save_file
@@ -22,28 +18,25 @@ from tests.campaigns.folders import snapshot
 X, Y = make_series(30, n_steps=8)
 
 
-Two: TypeAlias = tuple[sp.TorchClassifier, sp.TorchClassifier]
-
-
 class Killed(BaseException):
     """Ends a writer, as a signal does."""
 
 
-def classifier(seed: int) -> sp.TorchClassifier:
+def classifier(seed):
     tiny = {**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1, "hidden": 4, "device": "cpu", "seed": seed}
     return sp.TorchClassifier("fcn", sp.ClassifierConfig.from_dict(tiny)).fit(X * (1 + 99 * seed), Y)
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def kill_at(monkeypatch: pytest.MonkeyPatch, k: int, error: type[BaseException] = Killed) -> list[int]:
+def kill_at(monkeypatch, k, error=Killed):
     """Let the k-th rename raise, and all that follow; return a list that grows with every call."""
-    calls: list[int] = []
+    calls = []
 
-    def wrap(call: Callable[..., object]) -> Callable[..., object]:
-        def renamed(*args: object, **kwargs: object) -> object:
+    def wrap(call):
+        def renamed(*args, **kwargs):
             calls.append(1)
             if len(calls) >= k:
                 raise error
@@ -58,19 +51,13 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, k: int, error: type[BaseException] 
 
 
 @pytest.fixture(scope="module")
-def two() -> Two:
+def two():
     return classifier(0), classifier(1)
 
 
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("error", [Killed, OSError])
-def test_a_classifier_is_the_old_or_the_new_one(
-    k: int,
-    error: type[BaseException],
-    two: Two,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_classifier_is_the_old_or_the_new_one(k, error, two, tmp_path, monkeypatch):
     old, new = two
     old.save(tmp_path)
     calls = kill_at(monkeypatch, k, error)
@@ -85,7 +72,7 @@ def test_a_classifier_is_the_old_or_the_new_one(
     assert names(tmp_path) == ["classifier.safetensors"]
 
 
-def test_a_first_save_that_fails_leaves_nothing(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_save_that_fails_leaves_nothing(two, tmp_path, monkeypatch):
     (tmp_path / "weights.safetensors").write_text("of another program")
     kill_at(monkeypatch, 1, OSError)
     with pytest.raises(StorageError, match=r"cannot write .*classifier.safetensors"):
@@ -93,12 +80,12 @@ def test_a_first_save_that_fails_leaves_nothing(two: Two, tmp_path: Path, monkey
     assert names(tmp_path) == ["weights.safetensors"]
 
 
-def test_a_reader_beside_a_writer_never_gets_a_mixture(two: Two, tmp_path: Path) -> None:
+def test_a_reader_beside_a_writer_never_gets_a_mixture(two, tmp_path):
     known = {clf.digest() for clf in two}
     two[0].save(tmp_path)
     stop, problems = threading.Event(), []
 
-    def write(first: int) -> None:
+    def write(first):
         while not stop.is_set():
             for clf in (two[first], two[1 - first]):
                 clf.save(tmp_path)
@@ -121,23 +108,21 @@ def test_a_reader_beside_a_writer_never_gets_a_mixture(two: Two, tmp_path: Path)
     assert names(tmp_path) == ["classifier.safetensors"]
 
 
-def fill(folder: Path, text: str) -> None:
+def fill(folder, text):
     for name in ("a", "b"):
         (folder / name).mkdir()
         (folder / name / "content.txt").write_text(text)
     (folder / "run.txt").write_text(text)
 
 
-def content(folder: Path) -> set[str]:
+def content(folder):
     return {(folder / name).read_text() for name in ("a/content.txt", "b/content.txt", "run.txt")}
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize("error", [Killed, OSError])
-def test_a_folder_is_the_old_or_the_new_one(
-    at_once: bool, k: int, error: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_the_old_or_the_new_one(at_once, k, error, tmp_path, monkeypatch):
     (tmp_path / "x").mkdir()
     fill(tmp_path / "x", "old")
     if not at_once:
@@ -159,7 +144,7 @@ def test_a_folder_is_the_old_or_the_new_one(
     assert content(tmp_path / "x") == {"newest"} and names(tmp_path) == ["x"]
 
 
-def test_a_live_writer_is_not_disturbed(tmp_path: Path) -> None:
+def test_a_live_writer_is_not_disturbed(tmp_path):
     with atomic_folder(tmp_path / "x") as first:
         fill(first, "first")
         with atomic_folder(tmp_path / "x") as second:
@@ -168,7 +153,7 @@ def test_a_live_writer_is_not_disturbed(tmp_path: Path) -> None:
     assert content(tmp_path / "x") == {"first"} and names(tmp_path) == ["x"]
 
 
-def test_the_current_folder_is_replaced_entry_by_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_is_replaced_entry_by_entry(tmp_path, monkeypatch):
     fill(tmp_path, "old")
     (tmp_path / "notes.txt").write_text("mine")
     monkeypatch.chdir(tmp_path)
@@ -177,7 +162,7 @@ def test_the_current_folder_is_replaced_entry_by_entry(tmp_path: Path, monkeypat
     assert content(Path()) == {"new"} and names(Path()) == ["a", "b", "notes.txt", "run.txt"]
 
 
-def test_where_no_folder_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_no_folder_can_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("theirs")
     os.mkfifo(tmp_path / "pipe")
     before = snapshot(tmp_path)
@@ -186,10 +171,10 @@ def test_where_no_folder_can_be_written(tmp_path: Path, monkeypatch: pytest.Monk
             raise AssertionError
     plain = Path.mkdir
 
-    def mkdir(path: Path, *arguments: object, **options: object) -> None:
+    def mkdir(path, *arguments, **options):
         if path.name == folders.NEW:
             raise OSError(28, "No space left on device")
-        plain(path, *arguments, **options)  # type: ignore[arg-type]
+        plain(path, *arguments, **options)
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
     with pytest.raises(StorageError, match="a: No space left on device"), atomic_folder(tmp_path / "a"):
@@ -198,7 +183,7 @@ def test_where_no_folder_can_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["in one step", "in two steps"])
-def test_entries_of_others_are_not_even_moved(at_once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entries_of_others_are_not_even_moved(at_once, tmp_path, monkeypatch):
     if not at_once:
         monkeypatch.setattr(folders, "_exchange_at_once", lambda *_: False)
     (tmp_path / "disk" / "x" / "theirs" / ".git").mkdir(parents=True)
@@ -219,7 +204,7 @@ def test_entries_of_others_are_not_even_moved(at_once: bool, tmp_path: Path, mon
         assert {name: after[name] for name in before} == before and content(tmp_path / "x") == {text}
 
 
-def test_a_folder_keeps_its_mode_and_loses_what_was_in_its_parts(tmp_path: Path) -> None:
+def test_a_folder_keeps_its_mode_and_loses_what_was_in_its_parts(tmp_path):
     for _ in range(2):
         with atomic_folder(tmp_path / "x") as folder:
             fill(folder, "new")
@@ -231,7 +216,7 @@ def test_a_folder_keeps_its_mode_and_loses_what_was_in_its_parts(tmp_path: Path)
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path, monkeypatch):
     (tmp_path / "x").mkdir()
     fill(tmp_path / "x", "old")
     (tmp_path / "x" / "notes.txt").write_text("mine")
@@ -246,7 +231,7 @@ def test_a_writer_that_dies_between_two_entries_loses_none(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("text", ["", "{}", "not safetensors", "their weights", "a pipe"])
-def test_a_file_of_others_is_not_replaced(text: str, two: Two, tmp_path: Path) -> None:
+def test_a_file_of_others_is_not_replaced(text, two, tmp_path):
     if text == "a pipe":
         os.mkfifo(tmp_path / "classifier.safetensors")
     elif text == "their weights":
@@ -260,7 +245,7 @@ def test_a_file_of_others_is_not_replaced(text: str, two: Two, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("place", [50, 1000, -1])
-def test_a_damaged_file_of_ours_is_replaced(place: int, two: Two, tmp_path: Path) -> None:
+def test_a_damaged_file_of_ours_is_replaced(place, two, tmp_path):
     two[0].save(tmp_path)
     file = tmp_path / "classifier.safetensors"
     file.write_bytes(file.read_bytes()[:place])
@@ -268,12 +253,10 @@ def test_a_damaged_file_of_ours_is_replaced(place: int, two: Two, tmp_path: Path
     assert sp.load_classifier(tmp_path, device="cpu").digest() == two[1].digest() and names(tmp_path) == [file.name]
 
 
-def test_what_is_left_of_a_removal_that_was_cut_off_is_still_recognised(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_left_of_a_removal_that_was_cut_off_is_still_recognised(tmp_path, monkeypatch):
     real, removed = folders.shutil.rmtree, []
 
-    def rmtree(path: Path, **options: object) -> None:
+    def rmtree(path, **options):
         removed.append(path)
         if len(removed) == 2:
             raise Killed

@@ -1,15 +1,11 @@
 """Locks: one process at a time, for threads and processes; the lock of a killed process is free."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -38,10 +34,9 @@ for _ in range(50):
 """
 
 
-def test_a_lock_that_is_held_is_busy_until_its_process_dies(tmp_path: Path) -> None:
+def test_a_lock_that_is_held_is_busy_until_its_process_dies(tmp_path):
     lock = tmp_path / "a" / ".lock"
     holder = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
     with holder.stdout:
         assert holder.stdout.readline() == "held\n"
         busy = pytest.raises(BusyError, match="this folder is in use by another process")
@@ -54,18 +49,18 @@ def test_a_lock_that_is_held_is_busy_until_its_process_dies(tmp_path: Path) -> N
     assert not lock.exists()
 
 
-def test_several_processes_take_turns(tmp_path: Path) -> None:
+def test_several_processes_take_turns(tmp_path):
     (tmp_path / "n").write_text("0")
     several = [subprocess.Popen([sys.executable, "-c", COUNT, str(tmp_path)], stderr=subprocess.DEVNULL) for _ in "abc"]
     assert [process.wait() for process in several] == [0, 0, 0]
     assert (tmp_path / "n").read_text() == "150" and [p.name for p in tmp_path.iterdir()] == ["n"]
 
 
-def test_a_folder_that_is_replaced_meanwhile_is_locked_anew(tmp_path: Path) -> None:
+def test_a_folder_that_is_replaced_meanwhile_is_locked_anew(tmp_path):
     (tmp_path / "a").mkdir()
     entered = threading.Event()
 
-    def enter() -> None:
+    def enter():
         with locked_in_place(tmp_path / "a", shared=True):
             entered.set()
 
@@ -88,18 +83,18 @@ class Msvcrt:
 
     LK_NBLCK = 2
 
-    def locking(self, handle: int, mode: int, n: int) -> None:
+    def locking(self, handle, mode, n):
         assert (mode, n) == (self.LK_NBLCK, 1)
         assert os.lseek(handle, 0, os.SEEK_CUR) > 2**29  # beyond the content, which others may want to read
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_lock_files_work_as_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lock_files_work_as_on_windows(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "fcntl", None)
     monkeypatch.setattr(locks, "msvcrt", Msvcrt())
     order = []
 
-    def second() -> None:
+    def second():
         with locks.locked(tmp_path / ".lock"):
             order.append("second")
 
@@ -120,7 +115,7 @@ def test_lock_files_work_as_on_windows(tmp_path: Path, monkeypatch: pytest.Monke
     [lambda file: file.write_text("x"), lambda file: file.symlink_to("x"), os.mkfifo, os.mkdir],
     ids=["file", "link", "pipe", "folder"],
 )
-def test_what_is_no_lock_file_is_left_alone(make: Callable[[Path], object], tmp_path: Path) -> None:
+def test_what_is_no_lock_file_is_left_alone(make, tmp_path):
     (tmp_path / "x").touch()
     make(tmp_path / LOCK)
     before = snapshot(tmp_path)

@@ -1,8 +1,6 @@
 """Parquet and Arrow files in, Parquet files out: the answers of explain, each once, whatever happens."""
 
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,16 +24,16 @@ pytest.importorskip("pyarrow", reason="Parquet files need pyarrow")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     return tmp_path_factory.mktemp("parquet")
 
 
 @pytest.fixture(scope="module")
-def fitted(place: Path) -> tuple[Any, Any]:
+def fitted(place):
     return fit(place / "model")
 
 
-def explain(explainer: Any, table: Any, folder: Path, **asked: Any) -> tuple[Any, list[dict[str, Any]]]:
+def explain(explainer, table, folder, **asked):
     """Write a table of series and explain it; return what became of it, and the rows of the answers."""
     write(table, folder / "q.parquet")
     result = sp.explain_parquet(explainer, folder / "q.parquet", folder / "out", **{"target": 1, **asked})
@@ -43,12 +41,12 @@ def explain(explainer: Any, table: Any, folder: Path, **asked: Any) -> tuple[Any
 
 
 @pytest.fixture(autouse=True)
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_shards(monkeypatch):
     monkeypatch.setattr(driver, "queries_per_shard", lambda *_: 16)
 
 
 @pytest.fixture(scope="module")
-def source(place: Path, fitted: tuple[Any, Any]) -> Path:
+def source(place, fitted):
     """Return a folder with the first 60 series in all forms, in partitions."""
     X, folder = fitted[1], place / "queries"
     write(lists(X[:30], range(30)), folder / "ward=1" / "a.parquet", rows=7)
@@ -61,7 +59,7 @@ def source(place: Path, fitted: tuple[Any, Any]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def answers(place: Path, source: Path, fitted: tuple[Any, Any]) -> Path:
+def answers(place, source, fitted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "queries_per_shard", lambda *_: 16)
         result = sp.explain_parquet(place / "model", source, place / "answers", target=1)
@@ -69,7 +67,7 @@ def answers(place: Path, source: Path, fitted: tuple[Any, Any]) -> Path:
     return place / "answers"
 
 
-def test_answers_are_those_of_explain(answers: Path, fitted: tuple[Any, Any]) -> None:
+def test_answers_are_those_of_explain(answers, fitted):
     explainer, X = fitted
     rows = {row["id"]: row for row in read(answers)}
     e = explainer.explain(X[:60], 1, progress=False)
@@ -89,14 +87,12 @@ def test_answers_are_those_of_explain(answers: Path, fitted: tuple[Any, Any]) ->
     assert [row["id"] for row in read(answers)] == [*range(50, 60), *range(50)], "order and partitions are kept"
 
 
-def test_several_processes_give_the_same_bytes(place: Path, source: Path, answers: Path) -> None:
+def test_several_processes_give_the_same_bytes(place, source, answers):
     result = sp.explain_parquet(place / "model", source, place / "two", target=1, workers=2)
     assert result.computed == 5 and content(place / "two") == content(answers)
 
 
-def test_a_second_call_computes_what_is_missing_or_damaged(
-    place: Path, source: Path, answers: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_call_computes_what_is_missing_or_damaged(place, source, answers, monkeypatch):
     before = content(answers)
     names = parts(answers)
     (answers / names[0]).unlink()
@@ -108,7 +104,7 @@ def test_a_second_call_computes_what_is_missing_or_damaged(
     assert sp.explain_parquet(place / "model", source, answers, target=1).computed == 0
 
 
-def test_a_changed_file_is_explained_again(place: Path, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_a_changed_file_is_explained_again(place, tmp_path, fitted):
     X = fitted[1]
     write(lists(X[:5], range(5)), tmp_path / "q" / "a.parquet")
     write(lists(X[5:9], range(5, 9)), tmp_path / "q" / "b.parquet")
@@ -118,7 +114,7 @@ def test_a_changed_file_is_explained_again(place: Path, tmp_path: Path, fitted: 
     assert [row["id"] for row in read(tmp_path / "out")] == [*range(20, 25), *range(5, 9)]
 
 
-def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(tmp_path, fitted):
     import pyarrow as pa
 
     explainer, X = fitted
@@ -144,7 +140,7 @@ def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(tmp_path: Pat
     assert all(np.array_equal(series(rows[i]), e.counterfactual[i]) for i in good)
 
 
-def test_a_shard_of_errors_alone_has_the_columns_of_the_others(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_a_shard_of_errors_alone_has_the_columns_of_the_others(tmp_path, fitted):
     import pyarrow.parquet as pq
 
     X = fitted[1][:20].copy()
@@ -155,7 +151,7 @@ def test_a_shard_of_errors_alone_has_the_columns_of_the_others(tmp_path: Path, f
     assert first.equals(last, check_metadata=False)
 
 
-def test_rows_of_a_series_must_stand_together(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_rows_of_a_series_must_stand_together(tmp_path, fitted):
     X = fitted[1]
     table = long(X[:3], ["a", "b", "c"]).to_pylist()
     mixed = [*table[:STEPS], *table[STEPS : 2 * STEPS][::-1], *table[2 * STEPS :]]  # b is there in reverse
@@ -172,10 +168,10 @@ def test_rows_of_a_series_must_stand_together(tmp_path: Path, fitted: tuple[Any,
 
 
 @pytest.mark.parametrize("form", [lists, long, nested])
-def test_every_series_has_an_id_of_its_own(form: Any, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_every_series_has_an_id_of_its_own(form, tmp_path, fitted):
     X, step = fitted[1], STEPS if form is long else 1
 
-    def explain_ids(path: Path, ids: list[str | None]) -> None:
+    def explain_ids(path, ids):
         column = [[name for name in ids for _ in range(step)]]
         write(form(X[:4], ["0", "1", "2", "3"]).set_column(0, "id", column), path, rows=2)
         sp.explain_parquet(fitted[0], path, tmp_path / "out", target=1)
@@ -188,10 +184,10 @@ def test_every_series_has_an_id_of_its_own(form: Any, tmp_path: Path, fitted: tu
 
 
 @pytest.mark.parametrize("kind", ["int", "float", "date", "text", "zones", "numbers as text"])
-def test_a_missing_row_is_a_gap(kind: str, tmp_path: Path) -> None:
+def test_a_missing_row_is_a_gap(kind, tmp_path):
     import pyarrow as pa
 
-    def times(steps: list[int]) -> list[Any]:
+    def times(steps):
         dates = [datetime(2024, 1, 1, tzinfo=timezone.utc) + timedelta(hours=n) for n in steps]
         there = {"int": steps, "float": [0.02 * n for n in steps], "date": dates}
         there |= {"text": [f"{date:%Y-%m-%dT%H:%M}" for date in dates], "numbers as text": [str(n) for n in steps]}
@@ -210,7 +206,7 @@ def test_a_missing_row_is_a_gap(kind: str, tmp_path: Path) -> None:
     assert found == [[0, 1, 2, gap, gap, 5, gap, 7, 8, 9, 10, 11], [3, 4, 5], [0, 1, 4, 40]]
 
 
-def test_times_that_cannot_be_read(tmp_path: Path) -> None:
+def test_times_that_cannot_be_read(tmp_path):
     import pyarrow as pa
 
     times = ["2024-01-01", "2024-01-02", "2024-01-01", "noon", "2024-01-01", None]
@@ -223,12 +219,10 @@ def test_times_that_cannot_be_read(tmp_path: Path) -> None:
     assert "'2024-01-01T01:00', are not all numbers or ISO dates of one kind" in others[2]
 
 
-def test_a_full_disk_is_tried_again_and_then_reported(
-    place: Path, source: Path, answers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_tried_again_and_then_reported(place, source, answers, tmp_path, monkeypatch):
     write_part, refused = driver.write_part, []
 
-    def full(path: Path, *rest: Any) -> None:
+    def full(path, *rest):
         if path.name.startswith("c-") or not refused:
             refused.append(path.name)
             raise StorageError(f"cannot write {path}: No space left on device.")
@@ -244,7 +238,7 @@ def test_a_full_disk_is_tried_again_and_then_reported(
     assert content(tmp_path / "out") == content(answers)
 
 
-def test_what_does_not_fit_the_folder_is_refused(place: Path, source: Path, answers: Path, tmp_path: Path) -> None:
+def test_what_does_not_fit_the_folder_is_refused(place, source, answers, tmp_path):
     before, model = content(answers), place / "model"
     in_memory = sp.load(model / "explainer", sp.load_classifier(model / "classifier"))
     for queries, out, error, message, asked in (
@@ -261,7 +255,7 @@ def test_what_does_not_fit_the_folder_is_refused(place: Path, source: Path, answ
         sp.explain_parquet(in_memory, source, tmp_path / "x", target=1, workers=2)
 
 
-def test_files_of_other_forms_are_refused(place: Path, tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_files_of_other_forms_are_refused(place, tmp_path, fitted):
     import pyarrow as pa
 
     X, good = fitted[1], lists(fitted[1][:3], range(3))
@@ -285,7 +279,7 @@ def test_files_of_other_forms_are_refused(place: Path, tmp_path: Path, fitted: t
             sp.explain_parquet(fitted[0], path, tmp_path / "out", target=1)
 
 
-def test_other_names_of_columns(tmp_path: Path, fitted: tuple[Any, Any]) -> None:
+def test_other_names_of_columns(tmp_path, fitted):
     table = long(fitted[1][:2], ["x", "y"]).rename_columns(["patient", "when", *NAMES])
     names = {"id_column": "patient", "time_column": "when"}
     assert explain(fitted[0], table, tmp_path, **names)[0].answers == 2
@@ -293,7 +287,7 @@ def test_other_names_of_columns(tmp_path: Path, fitted: tuple[Any, Any]) -> None
         explain(fitted[0], table, tmp_path, **{**names, "time_column": "whn"})
 
 
-def test_series_of_unequal_length_and_several_answers(tmp_path: Path) -> None:
+def test_series_of_unequal_length_and_several_answers(tmp_path):
     import pyarrow as pa
 
     rng = np.random.default_rng(0)
@@ -306,7 +300,7 @@ def test_series_of_unequal_length_and_several_answers(tmp_path: Path) -> None:
     assert all(len(row["counterfactual"]["f0"]) == len(data[row["id"]]) for row in rows)
 
 
-def test_numbers_instead_of_classes(tmp_path: Path) -> None:
+def test_numbers_instead_of_classes(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 6, 4)).astype(np.float32)
     model = sp.wrap(lambda X: X[:, :, 0].mean(1), task="regression")
     explainer = sp.Nearest(model).fit(X, X[:, :, 0].mean(1))
@@ -315,11 +309,11 @@ def test_numbers_instead_of_classes(tmp_path: Path) -> None:
     assert "predicted" not in rows[0] and "at least 0.2" in rows[0]["target"]
 
 
-def test_side_inputs_are_refused(tmp_path: Path) -> None:
+def test_side_inputs_are_refused(tmp_path):
     X = np.random.default_rng(0).normal(size=(12, 5, 2)).astype(np.float32)
     side = {"age": np.arange(12.0)}
 
-    def model(X: Any, age: Any) -> Any:
+    def model(X, age):
         return np.eye(2)[(X[:, 0, 0] + 0 * np.asarray(age).reshape(-1) > 0).astype(int)]
 
     explainer = sp.Nearest(sp.wrap(model)).fit(X, (X[:, 0, 0] > 0).astype(int), side=side)
@@ -341,7 +335,7 @@ def model():
 """
 
 
-def test_a_series_that_kills_its_worker_costs_its_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_series_that_kills_its_worker_costs_its_shard(tmp_path, monkeypatch):
     from sparcets.__main__ import main
     from sparcets.testing.data import make_series
 
@@ -363,7 +357,7 @@ def test_a_series_that_kills_its_worker_costs_its_shard(tmp_path: Path, monkeypa
     assert explain(tmp_path / "m", lists(X, range(60)), tmp_path, own_model="own.py:model")[0].errors == 0
 
 
-def test_the_command(place: Path, source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(place, source, tmp_path, capsys):
     from sparcets.__main__ import main
     from sparcets.testing.data import make_series
 

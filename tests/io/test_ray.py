@@ -7,10 +7,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,7 +38,7 @@ NODE = "__import__('ray').get_runtime_context().get_node_id()"
 class Nodes:
     """A cluster of three nodes of one core each, as processes of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         from ray.cluster_utils import Cluster
 
         options = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
@@ -48,18 +46,18 @@ class Nodes:
         self.others = [self.add(), self.add()]
 
     @property
-    def address(self) -> str:
+    def address(self):
         return str(self.cluster.address)
 
-    def add(self) -> Any:
+    def add(self):
         return self.cluster.add_node(num_cpus=1, object_store_memory=MEMORY)
 
-    def kill_node(self) -> None:
+    def kill_node(self):
         """Kill a node with its workers, and start another one in its place."""
         self.cluster.remove_node(self.others.pop(), allow_graceful=False)
         self.others.append(self.add())
 
-    def workers(self) -> list[int]:
+    def workers(self):
         """Return the processes that are working on something."""
         nodes = [self.cluster.head_node, *self.others]
         raylets = [process.process.pid for node in nodes for process in node.all_processes["raylet"]]
@@ -71,12 +69,12 @@ class Nodes:
         ]
         return [pid for pid in children if b"_Actor.run" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
-    def kill_worker(self) -> None:
+    def kill_worker(self):
         wait_until(self.workers)
         os.kill(self.workers()[0], signal.SIGKILL)
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 120) -> None:
+def wait_until(condition, seconds=120):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "timeout"
@@ -84,7 +82,7 @@ def wait_until(condition: Callable[[], Any], seconds: float = 120) -> None:
 
 
 @pytest.fixture(scope="module")
-def nodes() -> Iterator[Nodes]:
+def nodes():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         started = Nodes()
@@ -93,12 +91,12 @@ def nodes() -> Iterator[Nodes]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     return tmp_path_factory.mktemp("ray")
 
 
 @pytest.fixture(scope="module")
-def source(place: Path) -> Path:
+def source(place):
     """Return a folder of twelve files with 5 series each, one of which is not fit to be explained."""
     _, X = fit(place / "model", sp.Ics)
     X = X[:60].copy()
@@ -109,14 +107,14 @@ def source(place: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def straight(place: Path, source: Path) -> dict[str, bytes]:
+def straight(place, source):
     """Return the files of an undisturbed run in this process."""
     result = sp.explain_parquet(place / "model", source, place / "straight", target=1)
     assert (result.queries, result.errors, result.shards) == (60, 1, 12)
     return content(place / "straight")
 
 
-def test_results_exceptions_and_processes(nodes: Nodes) -> None:
+def test_results_exceptions_and_processes(nodes):
     with make_engine("ray", address=nodes.address) as engine:
         assert engine.n_workers(None) == 3 and engine.n_workers(2) == 2
         items = ["2 + 2", "int('x')", "lambda: 0", PID, "__import__('os').environ['OMP_NUM_THREADS']"]
@@ -133,9 +131,7 @@ def test_results_exceptions_and_processes(nodes: Nodes) -> None:
             engine.n_workers(0)
 
 
-def test_workers_have_the_folder_and_the_settings_of_the_driver(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_have_the_folder_and_the_settings_of_the_driver(nodes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARCETS_DATA", "data of ours")
     with make_engine("ray", address=nodes.address) as engine:
@@ -146,9 +142,7 @@ def test_workers_have_the_folder_and_the_settings_of_the_driver(
         assert dict(engine.map_unordered(eval, asked, workers=1)) == asked
 
 
-def test_a_task_is_given_to_another_worker_if_its_own_died(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_is_given_to_another_worker_if_its_own_died(nodes, tmp_path, monkeypatch):
     monkeypatch.setattr(engine_of_ray, "ATTEMPTS", 2)
     mark = f"__import__('pathlib').Path({str(tmp_path / 'mark')!r})"
     once = f"7 if {mark}.exists() else ({mark}.touch(), __import__('os').kill({PID}, 9))"
@@ -159,10 +153,8 @@ def test_a_task_is_given_to_another_worker_if_its_own_died(
     assert isinstance(results[always], ChildProcessError) and "workers of the Ray cluster died" in str(results[always])
 
 
-def test_a_node_with_a_full_disk_gets_no_further_work(
-    nodes: Nodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    avoided: list[set[str]] = []
+def test_a_node_with_a_full_disk_gets_no_further_work(nodes, tmp_path, monkeypatch):
+    avoided = []
     new_actor = engine_of_ray._Pool._new_actor
     monkeypatch.setattr(
         engine_of_ray._Pool, "_new_actor", lambda pool: (avoided.append({*pool.avoided}), new_actor(pool))[1]
@@ -186,12 +178,10 @@ def test_a_node_with_a_full_disk_gets_no_further_work(
 
 
 @pytest.mark.long
-def test_nothing_is_lost_by_kills_of_a_worker_and_a_node(
-    nodes: Nodes, place: Path, source: Path, straight: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_lost_by_kills_of_a_worker_and_a_node(nodes, place, source, straight, monkeypatch):
     real = engine_of_ray.RayEngine.map_unordered
 
-    def killing(*args: Any, **how: Any) -> Iterator[Any]:
+    def killing(*args, **how):
         for number, found in enumerate(real(*args, **how), 1):
             if number == 2:
                 nodes.kill_worker()
@@ -210,7 +200,7 @@ def test_nothing_is_lost_by_kills_of_a_worker_and_a_node(
 
 
 @pytest.mark.long
-def test_a_driver_that_was_ended_goes_on(nodes: Nodes, place: Path, source: Path, straight: dict[str, bytes]) -> None:
+def test_a_driver_that_was_ended_goes_on(nodes, place, source, straight):
     out = place / "ended"
     (place / "model" / "run.json").write_text(
         json.dumps({"dataset": "none", "dataset_options": {}, "parts": digests_of(place / "model")})
@@ -235,15 +225,15 @@ def test_a_driver_that_was_ended_goes_on(nodes: Nodes, place: Path, source: Path
     assert content(out) == straight
 
 
-def test_a_benchmark_has_all_its_rows_after_a_kill(nodes: Nodes, tmp_path: Path) -> None:
+def test_a_benchmark_has_all_its_rows_after_a_kill(nodes, tmp_path):
     X, y = make_series(45, n_steps=10)
     np.savez(tmp_path / "own.npz", X=X, y=y)
     tiny = {"hidden": 4, "layers": 1, "dropout": 0.0, "epochs": 2}
     cell = Cell(dataset="own", source=str(tmp_path / "own.npz"), classifier_config=tiny, preset="tiny", queries=2)
     plan = Plan(cells=tuple(replace(cell, method="ics", seed=seed) for seed in range(6)))
-    seen: list[str] = []
+    seen = []
 
-    def kill(row: dict[str, Any]) -> None:
+    def kill(row):
         seen.append(row["key"])
         if len(seen) == 2:
             nodes.kill_worker()

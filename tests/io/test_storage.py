@@ -1,7 +1,5 @@
 """Atomic writing: failing writes, killed processes, and their messages."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re
@@ -19,11 +17,11 @@ from sparcets.io.locks import LOCK
 from tests.campaigns.folders import snapshot
 
 
-def names(folder: Path) -> list[str]:
+def names(folder):
     return sorted(p.name for p in folder.iterdir())
 
 
-def test_errors_of_a_block_propagate_and_leave_the_old_file_only(tmp_path: Path) -> None:
+def test_errors_of_a_block_propagate_and_leave_the_old_file_only(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("old")
     with pytest.raises(ZeroDivisionError), atomic_path(file) as temporary:
@@ -40,8 +38,8 @@ def test_errors_of_a_block_propagate_and_leave_the_old_file_only(tmp_path: Path)
 
 
 @pytest.mark.parametrize(("where", "call"), [(os, "fsync"), (Path, "replace")], ids=["fsync", "replace"])
-def test_disk_full_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: object, call: str) -> None:
-    def full(*_: object) -> None:
+def test_disk_full_at_the_end(tmp_path, monkeypatch, where, call):
+    def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = tmp_path / "a.txt"
@@ -62,18 +60,18 @@ with atomic_path(sys.argv[1]) as temporary:
 """
 
 
-def test_killed_process_keeps_the_old_file(tmp_path: Path) -> None:
+def test_killed_process_keeps_the_old_file(tmp_path):
     file = tmp_path / "a.json"
     write_json(file, "old")
     assert subprocess.run([sys.executable, "-c", KILLED, str(file)], check=False).returncode == 3
     assert read_json(file, "a list") == "old"
 
 
-def test_a_lock_file_made_anew_is_not_taken_for_a_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_file_made_anew_is_not_taken_for_a_leftover(tmp_path, monkeypatch):
     file = tmp_path / LOCK
     file.touch()
 
-    def replaced_meanwhile(handle: int, **_: bool) -> None:
+    def replaced_meanwhile(handle, **_):
         file.unlink()  # by its holder, after we have opened it; another process has made the next one
         file.touch()
 
@@ -86,7 +84,7 @@ def test_a_lock_file_made_anew_is_not_taken_for_a_leftover(tmp_path: Path, monke
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file permissions are POSIX")
-def test_default_permissions(tmp_path: Path) -> None:
+def test_default_permissions(tmp_path):
     before = os.umask(0o027)
     try:
         write_json(tmp_path / "a", 1)
@@ -96,7 +94,7 @@ def test_default_permissions(tmp_path: Path) -> None:
         os.umask(before)
 
 
-def test_json_round_trip_with_unicode(tmp_path: Path) -> None:
+def test_json_round_trip_with_unicode(tmp_path):
     data = {"name": "Größe – 加速度 🙂", "values": [1, 2.5, None, True]}
     write_json(tmp_path / "a.json", data)
     assert read_json(tmp_path / "a.json", "anything") == data
@@ -107,7 +105,7 @@ def test_json_round_trip_with_unicode(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.json"]
 
 
-def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_json_files(tmp_path, monkeypatch):
     with pytest.raises(FileFormatError, match=r"holds no run.json, so it is not a saved run\."):
         read_json(tmp_path / "run.json", "a saved run")
     monkeypatch.chdir(tmp_path)
@@ -119,7 +117,7 @@ def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(FileFormatError, match=r"run.json is not a saved run: "):
             read_json(file, "a saved run")
 
-    def refuse(*_: object, **__: object) -> str:
+    def refuse(*_, **__):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "read_text", refuse)
@@ -127,7 +125,7 @@ def test_invalid_json_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         read_json(file, "a saved run")
 
 
-def test_errors_are_given_the_name_of_a_file_once() -> None:
+def test_errors_are_given_the_name_of_a_file_once():
     for message in ("3 labels", "d.csv: 3 labels"):
         with pytest.raises(DataError, match=r"^d.csv: 3 labels$"), naming("d.csv"):
             raise DataError(message)
@@ -135,7 +133,7 @@ def test_errors_are_given_the_name_of_a_file_once() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices are POSIX")
 @pytest.mark.parametrize("kind", ["folder", "named pipe", "socket", "device"])
-def test_what_is_no_file_is_refused_and_left(kind: str, tmp_path: Path) -> None:
+def test_what_is_no_file_is_refused_and_left(kind, tmp_path):
     path = tmp_path / "x.json"
     if kind == "folder":
         path.mkdir()
@@ -159,7 +157,7 @@ def test_what_is_no_file_is_refused_and_left(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
 @pytest.mark.parametrize("path", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
-def test_outputs_of_processes_are_refused(path: str, tmp_path: Path) -> None:
+def test_outputs_of_processes_are_refused(path, tmp_path):
     (tmp_path / "link").symlink_to("/dev/stdout")
     with pytest.raises(
         StorageError, match=r"it is an output of a process, not a file.*--json prints can be redirected"
@@ -167,7 +165,7 @@ def test_outputs_of_processes_are_refused(path: str, tmp_path: Path) -> None:
         write_json(tmp_path / path, 1)
 
 
-def test_a_link_stays_a_link_and_its_target_is_written(tmp_path: Path) -> None:
+def test_a_link_stays_a_link_and_its_target_is_written(tmp_path):
     (disk := tmp_path / "disk").mkdir()
     (disk / "a.json").write_text("old")
     (here := tmp_path / "here").mkdir()
@@ -187,7 +185,7 @@ def test_a_link_stays_a_link_and_its_target_is_written(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="file permissions are POSIX")
 @pytest.mark.parametrize("mode", [0o640, 0o600, 0o666, 0o755])
-def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path: Path, mode: int) -> None:
+def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path, mode):
     (file := tmp_path / "a").write_text("old")
     file.chmod(mode)
     if os.geteuid() == 0:
@@ -200,14 +198,14 @@ def test_a_file_that_is_replaced_keeps_its_mode_and_owner(tmp_path: Path, mode: 
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_another_group_is_not_granted_what_the_old_one_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_group_is_not_granted_what_the_old_one_was(tmp_path, monkeypatch):
     if os.geteuid() != 0:
         pytest.skip("needs to give a file away")
     (file := tmp_path / "a").write_text("old")
     file.chmod(0o660)
     os.chown(file, -1, 2)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "chown", refuse)
@@ -215,7 +213,7 @@ def test_another_group_is_not_granted_what_the_old_one_was(tmp_path: Path, monke
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_write_protected_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_protected_file_is_not_replaced(tmp_path, monkeypatch):
     (file := tmp_path / "a").write_text("old")
     monkeypatch.setattr(os, "access", lambda path, _: path != file)  # root may write everything
     with pytest.raises(StorageError, match="a: it is write-protected"):
@@ -224,7 +222,7 @@ def test_a_write_protected_file_is_not_replaced(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes are POSIX")
-def test_files_that_look_like_leftovers_stay(tmp_path: Path) -> None:
+def test_files_that_look_like_leftovers_stay(tmp_path):
     ours = tmp_path / f".a{TEMPORARY}12345678.json"
     theirs = [
         ".a.tmp-12345678.json",
@@ -249,7 +247,7 @@ def test_files_that_look_like_leftovers_stay(tmp_path: Path) -> None:
         assert ours.exists()
 
 
-def test_names_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_names_that_are_no_text_are_refused(tmp_path):
     for write in (storage.file_to_write, storage.as_path):
         with pytest.raises(ConfigError, match=r"no file or folder can be called .*ud800.*: it is no text"):
             write(tmp_path / "a\ud800.npz")

@@ -5,7 +5,6 @@ A new method or a new field is found here by itself.
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
@@ -14,7 +13,6 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.config import Config
-from sparcets.core.explanation import Explanation
 from sparcets.methods import EXPLAINERS
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -60,7 +58,7 @@ CONTEXTS = {
 }
 
 
-def fields(config: Config, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+def fields(config, prefix=""):
     """Yield name, type and value of every field; those of parts with a dot."""
     hints = get_type_hints(type(config))
     for field in dataclasses.fields(config):
@@ -71,7 +69,7 @@ def fields(config: Config, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
             yield prefix + field.name, hints[field.name], value
 
 
-def other_value(hint: Any, value: Any) -> Any:
+def other_value(hint, value):
     """Return another valid value of a field."""
     if get_origin(hint) is Literal:
         options = get_args(hint)
@@ -89,29 +87,29 @@ def other_value(hint: Any, value: Any) -> Any:
     raise TypeError(f"no other value for {value!r}")
 
 
-def tiny(method: str, *settings: str) -> Any:
+def tiny(method, *settings):
     config = EXPLAINERS.load(method).config_class.tiny()
     return config.override(*([SHORT] if hasattr(config, "train") else []), *settings)
 
 
 @cache
-def fitted(method: str, settings: tuple[str, ...]) -> Any:
+def fitted(method, settings):
     return EXPLAINERS.load(method)(sp.wrap(MeanModule(), n_classes=3), tiny(method, *settings)).fit(X, Y)
 
 
-def same_state(a: Any, b: Any, *, without: str = "") -> bool:
+def same_state(a, b, *, without=""):
     """Whether two explainers hold the same arrays; ``without`` names one that is left out."""
     a, b = ({name: v for name, v in ex._state().items() if name != without} for ex in (a, b))
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
-def same_answers(a: Explanation, b: Explanation) -> bool:
+def same_answers(a, b):
     arrays = all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("target", "status", "counterfactual"))
     stored = [[edit.course is None for i in range(len(e)) for edit in e.edits(i)] for e in (a, b)]
     return arrays and stored[0] == stored[1]
 
 
-def before_and_after(method: str, name: str) -> tuple[Any, Any, dict[str, Any]]:
+def before_and_after(method, name):
     """Return an explainer fitted with the field as it is, one with another value, and the arguments of explain."""
     context = CONTEXTS.get(f"{method}/{name}") or CONTEXTS.get(name, Context(""))
     hint, value = next((h, v) for n, h, v in fields(tiny(method, *context.settings)) if n == name)
@@ -126,7 +124,7 @@ ALL = [(method, name) for method in EXPLAINERS for name, _, _ in fields(tiny(met
 
 
 @pytest.mark.parametrize(("method", "name"), [one for one in ALL if one not in NEUTRAL and one not in ELSEWHERE])
-def test_the_field_changes_the_fitted_state_or_the_answers(method: str, name: str) -> None:
+def test_the_field_changes_the_fitted_state_or_the_answers(method, name):
     before, after, call = before_and_after(method, name)
     assert before.config.deciding_values() != after.config.deciding_values()
     if same_state(before, after, without="header"):  # a copy of a setting in the header is not yet an effect
@@ -134,7 +132,7 @@ def test_the_field_changes_the_fitted_state_or_the_answers(method: str, name: st
 
 
 @pytest.mark.parametrize(("method", "name"), NEUTRAL)
-def test_a_neutral_field_changes_neither(method: str, name: str) -> None:
+def test_a_neutral_field_changes_neither(method, name):
     before, after, call = before_and_after(method, name)
     assert before.config.deciding_values() == after.config.deciding_values()
     assert same_state(before, after)
@@ -146,6 +144,6 @@ def test_a_neutral_field_changes_neither(method: str, name: str) -> None:
         assert same_answers(e, f)
 
 
-def test_neutral_fields_and_those_with_a_context_exist() -> None:
+def test_neutral_fields_and_those_with_a_context_exist():
     assert {*NEUTRAL, *ELSEWHERE} <= set(ALL)
     assert set(CONTEXTS) <= {name for _, name in ALL} | {f"{method}/{name}" for method, name in ALL}

@@ -41,7 +41,7 @@ class Supported(Scripted):
 
 
 @pytest.fixture(autouse=True)
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_shards(monkeypatch):
     monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * 7)  # seven queries each
 
 

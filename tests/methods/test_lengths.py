@@ -26,7 +26,7 @@ PADDED = np.where((np.arange(STEPS) < N[:, None])[..., None], X, np.float32(0))
 SIZES = {"n_features": WIDTH, "n_targets": 3, "hidden": 8, "layers": 2}
 
 
-def series() -> tuple[torch.Tensor, torch.Tensor]:
+def series():
     rng = torch.Generator().manual_seed(0)
     x = torch.randn(len(LENGTHS), STEPS, WIDTH, generator=rng)
     return torch.where(torch.arange(STEPS)[:, None] < LENGTHS[:, None, None], x, 0.0), torch.arange(len(LENGTHS)) % 3

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from torch import nn
 
 import sparcets as sp
@@ -15,7 +14,7 @@ N = 90
 class Level(nn.Module):
     """The mean of the first feature."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x):
         return x[:, :, 0].mean(1)
 
 
@@ -52,11 +51,6 @@ def fitted(request):
 def low(data):
     X, y = data
     return X[y < np.median(y)][:4]
-
-
-@pytest.fixture
-def goal(data):
-    return float(np.quantile(data[1], 0.85))
 
 
 def test_every_kind_of_target_one_per_query(fitted, low, data):

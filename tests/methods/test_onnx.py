@@ -15,7 +15,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 
 onnxruntime = pytest.importorskip("onnxruntime")
-onnx = pytest.importorskip("onnx")
+pytest.importorskip("onnx")
 
 X, Y = make_series(60, n_steps=12)
 X = X * np.array([1.0, 50.0, 0.02, 3.0], dtype=np.float32) + 7  # units of their own

@@ -1,7 +1,5 @@
 """Parameters of explainers, as scikit-learn has them."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,7 +12,7 @@ from sparcets.testing.mocks import mean_proba
 X, y = make_series(60)
 
 
-def test_a_clone_of_a_fitted_explainer_is_unfitted_and_answers_alike_after_its_own_fit() -> None:
+def test_a_clone_of_a_fitted_explainer_is_unfitted_and_answers_alike_after_its_own_fit():
     ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
     again = clone(ex)
     with pytest.raises(NotFittedError):
@@ -25,7 +23,7 @@ def test_a_clone_of_a_fitted_explainer_is_unfitted_and_answers_alike_after_its_o
     assert np.array_equal(one.counterfactual, two.counterfactual)
 
 
-def test_fields_of_the_config_are_parameters_by_their_path() -> None:
+def test_fields_of_the_config_are_parameters_by_their_path():
     ex = sp.Sparce(sp.wrap(mean_proba), sp.SparceConfig.tiny())
     assert set(ex.get_params(deep=False)) == {"classifier", "config", "domain_losses"}
     assert ex.get_params()["config__train__lr"] == ex.config.train.lr
@@ -48,6 +46,6 @@ def test_fields_of_the_config_are_parameters_by_their_path() -> None:
         ),
     ],
 )
-def test_wrong_parameters_are_refused(params: dict[str, Any], message: str) -> None:
+def test_wrong_parameters_are_refused(params, message):
     with pytest.raises(ConfigError, match=message):
         sp.Explainer(sp.wrap(mean_proba)).set_params(**params)

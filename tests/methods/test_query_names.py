@@ -1,8 +1,5 @@
 """Ids and subjects of queries travel with the answers, through slices, files and folders, into tables and titles."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,11 +16,11 @@ PEOPLE = np.arange(10) // 4
 
 
 @pytest.fixture(scope="module")
-def ex() -> Any:
+def ex():
     return sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(X, Y)
 
 
-def test_they_go_through_slices_files_and_the_table(ex: Any, tmp_path: Path) -> None:
+def test_they_go_through_slices_files_and_the_table(ex, tmp_path):
     e = ex.explain(QUERIES, target=1, n=2, ids=IDS, subjects=PEOPLE)
     assert e.ids.tolist() == np.repeat(IDS, 2).tolist() and e.subjects.tolist() == np.repeat(PEOPLE, 2).tolist()
     e.save(tmp_path / "run.npz")
@@ -38,7 +35,7 @@ def test_they_go_through_slices_files_and_the_table(ex: Any, tmp_path: Path) -> 
     assert "trial 2" in e._repr_html_()
 
 
-def test_a_dataset_brings_its_test_series_and_their_names() -> None:
+def test_a_dataset_brings_its_test_series_and_their_names():
     ids = [f"r{i}" for i in range(60)]
     ds = sp.Dataset.from_arrays(X, Y, ids=ids, subjects=np.arange(60) // 6)
     ex = sp.Nearest(sp.wrap(MeanModule(), n_classes=3)).fit(ds)
@@ -60,7 +57,7 @@ def test_a_dataset_brings_its_test_series_and_their_names() -> None:
         ({"ids": [["a"]] * 10}, None),
     ],
 )
-def test_what_is_refused(ex: Any, names: Any, message: str | None) -> None:
+def test_what_is_refused(ex, names, message):
     with pytest.raises(ShapeError, match=message):
         ex.explain(QUERIES, target=1, **names)
     for n in (9, 11):
@@ -68,7 +65,7 @@ def test_what_is_refused(ex: Any, names: Any, message: str | None) -> None:
             ex.explain(iter(QUERIES), target=1, ids=[str(i) for i in range(n)])
 
 
-def test_names_of_any_type_are_saved(ex: Any, tmp_path: Path) -> None:
+def test_names_of_any_type_are_saved(ex, tmp_path):
     for ids in (pd.Series(IDS, dtype=object), np.arange(10.0), pd.date_range("2026", periods=10)):
         ex.explain(QUERIES, target=1, ids=ids).save(tmp_path / "run.npz")
         assert sp.load_explanation(tmp_path / "run.npz").ids.tolist() == [str(i) for i in np.asarray(ids)]

@@ -33,7 +33,7 @@ AGE = np.linspace(20, 90, 60)  # in float64, which float32 does not hold
 
 
 @pytest.fixture(autouse=True)
-def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_shards(monkeypatch):
     monkeypatch.setattr(shards, "MAX_SHARD_BYTES", X[0].size * 8 * 7)  # seven queries each
 
 
@@ -46,7 +46,7 @@ def assert_same(e, expected):
         np.testing.assert_array_equal(getattr(e, name), getattr(expected, name), err_msg=name)
 
 
-def files(folder: Path) -> dict[str, int]:
+def files(folder):
     return {file.name: file.stat().st_mtime_ns for file in sorted(folder.glob("shard-*.npz"))}
 
 

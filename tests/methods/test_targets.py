@@ -1,8 +1,5 @@
 """Any class but one, and how sure the classifier has to be."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -19,19 +16,19 @@ METHODS = ["Nearest", "Ics", "Explainer"]
 class Unsure(MeanModule):
     """A model with probabilities far from 0 and 1."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x):
         return 0.3 * super().forward(x)
 
 
 @pytest.fixture(scope="module")
-def explainers() -> dict[str, Any]:
+def explainers():
     clf = sp.wrap(Unsure(), class_names=NAMES)
     return {name: (kind := getattr(sp, name))(clf, kind.config_class.tiny()).fit(X, Y) for name in METHODS}
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n", [1, 2])
-def test_any_class_but_one(explainers: dict[str, Any], method: str, n: int) -> None:
+def test_any_class_but_one(explainers, method, n):
     ex = explainers[method]
     e = ex.explain(X[:20], target=sp.Not("brisk"), n=n)
     before, after = ex.classifier.predict(e.query), ex.classifier.predict(e.counterfactual)
@@ -43,8 +40,8 @@ def test_any_class_but_one(explainers: dict[str, Any], method: str, n: int) -> N
     assert e.valid.mean() > 0.5
 
 
-def test_the_easiest_class_is_taken() -> None:
-    def script(request: Any) -> Any:
+def test_the_easiest_class_is_taken():
+    def script(request):
         made = request.X.copy()
         for series, k in zip(made, request.target, strict=True):
             series[:, k] = 9
@@ -57,7 +54,7 @@ def test_the_easiest_class_is_taken() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_confidence_is_kept(explainers: dict[str, Any], method: str, tmp_path: Path) -> None:
+def test_confidence_is_kept(explainers, method, tmp_path):
     ex = explainers[method]
     queries = X[Y == 0][:10]
     loose = ex.explain(queries, target="brisk")
@@ -74,7 +71,7 @@ def test_confidence_is_kept(explainers: dict[str, Any], method: str, tmp_path: P
     )
 
 
-def test_a_series_of_which_nothing_may_change(explainers: dict[str, Any]) -> None:
+def test_a_series_of_which_nothing_may_change(explainers):
     for method in METHODS:
         ex = explainers[method]
         if ex.supports_lengths:
@@ -86,7 +83,7 @@ def test_a_series_of_which_nothing_may_change(explainers: dict[str, Any]) -> Non
             assert "may change" in e.reason[0] or "undo every change" in e.reason[0]
 
 
-def test_a_query_below_the_confidence_is_explained() -> None:
+def test_a_query_below_the_confidence_is_explained():
     ex = sp.Nearest(sp.wrap(mean_proba, class_names=NAMES)).fit(X, Y)
     queries = X[ex.classifier.predict(X) == 1]
     p = ex.classifier.predict_proba(queries)[:, 1]

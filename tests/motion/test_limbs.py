@@ -1,7 +1,5 @@
 """Limb lengths and joint angles: values computed by hand, invariants, and the catching data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Recognising body points, limbs and joints among the features."""
 
-from __future__ import annotations
-
 import pytest
 
 from sparcets.core.errors import UnknownNameError
@@ -67,7 +65,7 @@ def test_other_writings_and_legs(write):
         for axis in "xyz"
     ]
     found = find_skeleton(names)
-    assert found is not None and len(found.points) == 8
+    assert len(found.points) == 8
     assert len(found.limbs) == 6 and len(found.joints) == 4
     assert list(found.points.values())[:2] == [(0, 1, 2), (3, 4, 5)]
 
@@ -100,6 +98,6 @@ def test_unknown_point():
         coordinates("Elbow", ["LeftElbow_x", "LeftElbow_y"])
 
 
-def test_only_axes_make_a_group() -> None:
+def test_only_axes_make_a_group():
     names = ["gravity.x", "gravity.y", "attitude.roll", "attitude.pitch", "body_1", "body_2", "_x", "_y", "alone_x"]
     assert coordinate_groups(names) == {"gravity": [0, 1], "attitude": [2, 3]}

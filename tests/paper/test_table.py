@@ -2,7 +2,6 @@
 
 import csv
 import io
-from pathlib import Path
 
 from sparcets_paper.table import Table
 
@@ -14,7 +13,7 @@ TABLE = Table(
 )
 
 
-def test_markdown_by_hand() -> None:
+def test_markdown_by_hand():
     assert TABLE.to_markdown().splitlines() == [
         "### Runs at 50 %",
         "",
@@ -28,7 +27,7 @@ def test_markdown_by_hand() -> None:
     ]
 
 
-def test_csv_can_be_read_back() -> None:
+def test_csv_can_be_read_back():
     rows = list(csv.reader(io.StringIO(TABLE.to_csv())))
     assert rows == [
         ["run_id", "sparsity, share"],
@@ -38,7 +37,7 @@ def test_csv_can_be_read_back() -> None:
     ]
 
 
-def test_save_writes_both(tmp_path: Path) -> None:
+def test_save_writes_both(tmp_path):
     paths = TABLE.save(tmp_path / "tables", "runs")
     assert [p.name for p in paths] == ["runs.md", "runs.csv"]
     assert paths[0].read_text(encoding="utf-8") == TABLE.to_markdown() + "\n"

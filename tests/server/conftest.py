@@ -1,7 +1,6 @@
 """A small fit, and the server on it in this process: a worker that is a thread, and a client without a network."""
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.methods.folder import write_fit
-from sparcets.server.answers import Outcome, Query, answer_batch
+from sparcets.server.answers import answer_batch
 from sparcets.server.app import create_app
 from sparcets.server.batching import Batcher, ServerLimits
 from sparcets.server.metrics import Metrics
@@ -37,7 +36,7 @@ class Fit(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
+def fit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
     X, y = make_series(60, n_steps=10)
     data = folder / "own.npz"
@@ -53,40 +52,40 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Fit:
 class Thread:
     """Stands for a worker: answers in a thread of this process, after an event if there is one."""
 
-    def __init__(self, explainer: Any, before: Callable[[Sequence[Query]], object] = lambda _: None) -> None:
+    def __init__(self, explainer, before=lambda _: None):
         self._explainer, self._before, self._thread = explainer, before, ThreadPoolExecutor(1)
-        self.batches: list[int] = []
+        self.batches = []
 
-    def ask(self, question: str, queries: Sequence[Query]) -> Future[list[Outcome]]:
-        def answer() -> list[Outcome]:
+    def ask(self, question, queries):
+        def answer():
             self.batches.append(len(queries))
             self._before(queries)
             return answer_batch(self._explainer, question, queries)
 
         return self._thread.submit(answer)
 
-    def watch(self, ended: Callable[[], object]) -> None:
+    def watch(self, ended):
         pass
 
-    def replace(self, started: Callable[[], object]) -> None:
+    def replace(self, started):
         self._thread.submit(started)
 
-    def close(self) -> None:
+    def close(self):
         self._thread.shutdown()
 
 
-def make_batcher(workers: Sequence[Any], **limits: Any) -> Batcher:
+def make_batcher(workers, **limits):
     return Batcher(workers, ServerLimits(**limits), Metrics())
 
 
 @pytest.fixture
-def start(fit: Fit) -> Iterator[Callable[..., TestClient]]:
+def start(fit):
     """Return a function that starts the server with the given limits."""
-    opened: list[Any] = []
+    opened = []
 
-    def start_client(explainer: Any = fit.explainer, headers: dict[str, str] = BEARER, **limits: Any) -> TestClient:
+    def start_client(explainer=fit.explainer, headers=BEARER, **limits):
         metrics, own, worker = Metrics(), ServerLimits(**limits), Thread(explainer)
-        batcher = Batcher([worker], own, metrics)  # type: ignore[list-item]
+        batcher = Batcher([worker], own, metrics)
         app = create_app(describe(explainer), batcher, token=TOKEN, hosts=None, limits=own, metrics=metrics)
         client = TestClient(app, base_url="http://127.0.0.1", headers=headers)
         client.__enter__()
@@ -99,5 +98,5 @@ def start(fit: Fit) -> Iterator[Callable[..., TestClient]]:
 
 
 @pytest.fixture
-def client(start: Callable[..., TestClient]) -> TestClient:
+def client(start):
     return start()

@@ -1,12 +1,9 @@
 """The server's API: answers are those of explain, errors have one shape, and the token is asked for."""
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
 import sparcets as sp
@@ -16,19 +13,16 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 from tests.http_api import error
 
-from .conftest import NAMES, Fit
-
-Start = Callable[..., TestClient]
+from .conftest import NAMES
 
 
-def explain(client: TestClient, series: Any, **options: Any) -> list[dict[str, Any]]:
+def explain(client, series, **options):
     response = client.post("/explain", json={"series": np.asarray(series).tolist(), **options})
     assert response.status_code == 200, response.text
-    found: list[dict[str, Any]] = response.json()["answers"]
-    return found
+    return response.json()["answers"]
 
 
-def test_answers_are_those_of_explain(client: TestClient, fit: Fit) -> None:
+def test_answers_are_those_of_explain(client, fit):
     found = explain(client, fit.X[:3], target="wild", n=2, sparsity=0.9, ids=["a", "b", "c"])
     e = fit.explainer.explain(fit.X[:3], "wild", n=2, sparsity=0.9, ids=["a", "b", "c"], progress=False)
     assert len(found) == len(e) == 6
@@ -45,7 +39,7 @@ def test_answers_are_those_of_explain(client: TestClient, fit: Fit) -> None:
         assert answer["edits"] == [as_dict(edit) for edit in e.edits(i)]
 
 
-def test_the_short_form_has_all_that_changes(client: TestClient, fit: Fit) -> None:
+def test_the_short_form_has_all_that_changes(client, fit):
     whole = explain(client, fit.X[:2], target="wild", text=False)
     short = explain(client, fit.X[:2], target="wild", text=False, counterfactual=False)
     for x, long, answer in zip(fit.X, whole, short, strict=False):
@@ -58,7 +52,7 @@ def test_the_short_form_has_all_that_changes(client: TestClient, fit: Fit) -> No
         assert long["changed"] == same
 
 
-def test_answers_have_so_many_edits_at_most(start: Start, fit: Fit) -> None:
+def test_answers_have_so_many_edits_at_most(start, fit):
     X, y = make_series(60, n_steps=10)
     quick = sp.ExplainerConfig.tiny().override("families=('quantiles',)")
     explainer = sp.Explainer(sp.wrap(mean_proba), quick).fit(X, y)
@@ -69,17 +63,17 @@ def test_answers_have_so_many_edits_at_most(start: Start, fit: Fit) -> None:
     assert least == [as_dict(edit) for edit in e.edits(0)] and least[0]["kind"] != "free" and least[0]["text"]
 
 
-def test_constraints_hold(client: TestClient, fit: Fit) -> None:
+def test_constraints_hold(client, fit):
     rules = {"immutable": ["idle"], "frozen": [[0, 3]], "ranges": {"left": [None, 1.0]}, "max_features": 2}
     answer = explain(client, fit.X[:1], target={"not": "calm"}, constraints=rules)[0]
     delta = np.array(answer["counterfactual"]) - fit.X[0]
     assert not delta[:, 3].any() and not delta[:3].any()
-    limits = sp.Constraints(**{**rules, "frozen": [(0, 3)], "ranges": {"left": (-np.inf, 1.0)}})  # type: ignore[arg-type]
+    limits = sp.Constraints(**{**rules, "frozen": [(0, 3)], "ranges": {"left": (-np.inf, 1.0)}})
     e = fit.explainer.explain(fit.X[:1], sp.Not("calm"), constraints=limits, progress=False)
     np.testing.assert_allclose(delta, e.delta[0], atol=1e-6)
 
 
-def test_several_lengths_of_one_request_do_not_disturb_each_other(client: TestClient, fit: Fit) -> None:
+def test_several_lengths_of_one_request_do_not_disturb_each_other(client, fit):
     problem = error(client.post("/explain", json={"series": [fit.X[0].tolist(), fit.X[1, :7].tolist()]}), 422)
     assert problem["message"].startswith("series 1: ") and "7" in problem["message"]
 
@@ -98,15 +92,13 @@ def test_several_lengths_of_one_request_do_not_disturb_each_other(client: TestCl
         ({"side": {"age": [3]}}, 422, "side"),
     ],
 )
-def test_bad_requests_are_told_what_is_wrong(
-    client: TestClient, fit: Fit, change: dict[str, Any], status: int, said: str
-) -> None:
+def test_bad_requests_are_told_what_is_wrong(client, fit, change, status, said):
     message = error(client.post("/explain", json={"series": [fit.X[0].tolist()], **change}), status)["message"]
     assert said in message, message
 
 
 @pytest.mark.parametrize("bad", ["1.5", True, 1e300, -1e39, 10**400, float("nan"), float("inf"), [1.0], {}, "\ud800"])
-def test_what_is_no_number_in_a_series_is_refused_by_its_place(client: TestClient, fit: Fit, bad: Any) -> None:
+def test_what_is_no_number_in_a_series_is_refused_by_its_place(client, fit, bad):
     series = fit.X[:2].tolist()
     series[1][3][2] = series[1][4][0] = bad
     content = json.dumps({"series": series, "target": "wild"}).encode()
@@ -128,15 +120,13 @@ def test_what_is_no_number_in_a_series_is_refused_by_its_place(client: TestClien
         ({"constraints": {"ranges": {"left": [0, 1e400]}}}, "constraints.ranges.left.1"),
     ],
 )
-def test_texts_and_truth_values_are_no_numbers_in_options(
-    client: TestClient, fit: Fit, change: dict[str, Any], where: str
-) -> None:
+def test_texts_and_truth_values_are_no_numbers_in_options(client, fit, change, where):
     content = json.dumps({"series": [fit.X[0].tolist()], **change}).encode()
     problem = error(client.post("/explain", content=content, headers={"Content-Type": "application/json"}), 422)
     assert problem["message"].startswith(f"the request is not valid: body.{where}: "), problem["message"]
 
 
-def test_whole_numbers_are_numbers(client: TestClient, fit: Fit) -> None:
+def test_whole_numbers_are_numbers(client, fit):
     series = np.rint(fit.X[0] * 10).astype(int).tolist()
     rules = {"ranges": {"left": [-100, 100]}, "max_step": {"left": 50}, "frozen": [[0, 2]]}
     answer = explain(client, [series], target="wild", sparsity=1, n=1.0, constraints=rules)[0]
@@ -146,19 +136,19 @@ def test_whole_numbers_are_numbers(client: TestClient, fit: Fit) -> None:
 class Exits:
     """An explainer whose model ends the process."""
 
-    def __init__(self, explainer: Any) -> None:
+    def __init__(self, explainer):
         self.info_ = explainer.info_
 
-    def explain(self, *_: Any, **__: Any) -> Any:
+    def explain(self, *_, **__):
         raise SystemExit(3)
 
 
-def test_a_model_that_ends_the_process_is_an_error_of_its_series(fit: Fit) -> None:
-    (outcome,) = answer_batch(Exits(fit.explainer), "{}", [Query(X=fit.X[0])])  # type: ignore[arg-type]
+def test_a_model_that_ends_the_process_is_an_error_of_its_series(fit):
+    (outcome,) = answer_batch(Exits(fit.explainer), "{}", [Query(X=fit.X[0])])
     assert isinstance(outcome, Failure) and (outcome.status, outcome.code) == (500, "internal")
 
 
-def test_bodies_that_are_no_json_or_too_large(start: Start, fit: Fit) -> None:
+def test_bodies_that_are_no_json_or_too_large(start, fit):
     client = start(body_bytes=3000, series=2)
     json_type = {"Content-Type": "application/json"}
     assert error(client.post("/explain", content=b'{"series": [', headers=json_type), 422)["code"] == "invalid_request"
@@ -166,7 +156,7 @@ def test_bodies_that_are_no_json_or_too_large(start: Start, fit: Fit) -> None:
     problem = error(client.post("/explain", json={"series": fit.X[:2].tolist() * 3}), 413)
     assert problem["code"] == "too_large"
 
-    def pieces() -> Iterator[bytes]:
+    def pieces():
         for _ in range(5):
             yield b" " * 1000
 
@@ -174,7 +164,7 @@ def test_bodies_that_are_no_json_or_too_large(start: Start, fit: Fit) -> None:
     assert error(client.post("/explain", json={"series": [[[0]]] * 3}), 413)["code"] == "too_many"
 
 
-def test_the_token_is_asked_for_except_by_probes(start: Start) -> None:
+def test_the_token_is_asked_for_except_by_probes(start):
     stranger = start(headers={})
     for method, path in (("GET", "/model"), ("GET", "/metrics"), ("POST", "/explain"), ("GET", "/openapi.json")):
         assert error(stranger.request(method, path), 401)["code"] == "token_needed"
@@ -185,13 +175,13 @@ def test_the_token_is_asked_for_except_by_probes(start: Start) -> None:
     assert error(start().get("/nothing"), 404)["message"].endswith("/openapi.json.")
 
 
-def test_the_model_is_described(client: TestClient) -> None:
+def test_the_model_is_described(client):
     told = client.get("/model").json()
     assert (told["method"], told["n_steps"], told["lengths"]) == ("nearest", 10, "equal")
     assert told["features"] == NAMES and told["classes"] == ["brisk", "calm", "wild"] and told["outputs"] == []
 
 
-def test_metrics_can_be_parsed(start: Start, fit: Fit) -> None:
+def test_metrics_can_be_parsed(start, fit):
     client = start()
     explain(client, fit.X[:3], text=False)
     error(client.post("/explain", json={}), 422)
@@ -206,7 +196,7 @@ def test_metrics_can_be_parsed(start: Start, fit: Fit) -> None:
     assert any(s.name.endswith("_bucket") for s in families["sparcets_request_seconds"].samples)
 
 
-def test_a_model_of_numbers(start: Start) -> None:
+def test_a_model_of_numbers(start):
     X, _ = make_series(30, n_steps=6)
     model = sp.wrap(lambda x: x[:, :, :1].mean(1), task="regression")
     explainer = sp.Nearest(model, sp.NearestConfig.tiny()).fit(X, X[:, :, 0].mean(1))
@@ -219,7 +209,7 @@ def test_a_model_of_numbers(start: Start) -> None:
     assert "at_least" in error(client.post("/explain", json={"series": X[:1].tolist()}), 422)["message"]
 
 
-def test_missing_values_are_null(start: Start) -> None:
+def test_missing_values_are_null(start):
     X, y = make_series(30, n_steps=6)
     model = sp.wrap(lambda x: np.nan_to_num(x).mean(1)[:, :3], output="logits", missing="forward")
     query = X[:1].astype(np.float64)

@@ -3,34 +3,32 @@
 import asyncio
 import json
 import threading
-from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
 
 import numpy as np
 import pytest
 
-from sparcets.server.answers import Failure, Outcome, Query
+from sparcets.server.answers import Failure, Query
 from sparcets.web.errors import ApiError
 
-from .conftest import Fit, Thread, make_batcher
+from .conftest import Thread, make_batcher
 
 
-def queries(X: Any) -> list[Query]:
+def queries(X):
     return [Query(X=x, index=i, text=False) for i, x in enumerate(X)]
 
 
-def answers(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+def answers(outcomes):
     """Return what was answered, parsed."""
     assert not any(isinstance(outcome, Failure) for outcome in outcomes), outcomes
-    return [json.loads(outcome) for outcome in outcomes]  # type: ignore[arg-type]
+    return [json.loads(outcome) for outcome in outcomes]
 
 
-def test_what_a_series_is_batched_with_does_not_change_its_answer(fit: Fit) -> None:
+def test_what_a_series_is_batched_with_does_not_change_its_answer(fit):
     worker = Thread(fit.explainer)
     requests = [(k, 3 * k, 3 * k + 1 + k % 3) for k in range(12)]  # of one to three series
 
-    async def ask_all() -> list[list[Outcome]]:
+    async def ask_all():
         batcher = make_batcher([worker], batch_seconds=0.2)
         asked = [
             batcher.explain(json.dumps({"target": ["calm", "wild"][k % 2]}), queries(fit.X[first:last]))
@@ -49,11 +47,11 @@ def test_what_a_series_is_batched_with_does_not_change_its_answer(fit: Fit) -> N
             assert (answer["status"], answer["valid"]) == (alone.status[0], alone.valid[0])
 
 
-def test_several_workers_explain_at_the_same_time(fit: Fit) -> None:
+def test_several_workers_explain_at_the_same_time(fit):
     both = threading.Barrier(2, timeout=30)  # neither goes on before the other has begun
     workers = [Thread(fit.explainer, lambda _: both.wait()) for _ in range(2)]
 
-    async def ask_all() -> list[list[Outcome]]:
+    async def ask_all():
         batcher = make_batcher(workers, batch_series=1)
         return await asyncio.gather(*(batcher.explain("{}", queries(fit.X[k : k + 1])) for k in range(6)))
 
@@ -63,12 +61,12 @@ def test_several_workers_explain_at_the_same_time(fit: Fit) -> None:
     assert [worker.batches for worker in workers] == [[1, 1, 1]] * 2
 
 
-def test_one_bad_series_fails_alone(fit: Fit) -> None:
+def test_one_bad_series_fails_alone(fit):
     worker = Thread(fit.explainer)
     bad = fit.X[1].copy()
     bad[2, 1] = np.inf
 
-    async def ask_all() -> list[list[Outcome]]:
+    async def ask_all():
         batcher = make_batcher([worker], batch_seconds=0.2)
         return await asyncio.gather(*(batcher.explain("{}", queries([x])) for x in (fit.X[0], bad, fit.X[2])))
 
@@ -79,11 +77,11 @@ def test_one_bad_series_fails_alone(fit: Fit) -> None:
     assert isinstance(second[0], Failure) and second[0].status == 422 and "[2]" in second[0].message.replace(", ", "][")
 
 
-def test_a_full_queue_refuses_and_says_when_to_come_back(fit: Fit) -> None:
+def test_a_full_queue_refuses_and_says_when_to_come_back(fit):
     go = threading.Event()
     worker = Thread(fit.explainer, lambda _: go.wait(10))
 
-    async def fill() -> list[Any]:
+    async def fill():
         batcher = make_batcher([worker], queued_series=4, batch_series=2)
         asked = [asyncio.ensure_future(batcher.explain("{}", queries(fit.X[k : k + 1]))) for k in range(6)]
         await asyncio.sleep(0.1)
@@ -101,11 +99,11 @@ def test_a_full_queue_refuses_and_says_when_to_come_back(fit: Fit) -> None:
     assert len(answers([one[0] for one in done if not isinstance(one, ApiError)])) == 4
 
 
-def test_what_nobody_waits_for_any_more_is_not_explained(fit: Fit) -> None:
+def test_what_nobody_waits_for_any_more_is_not_explained(fit):
     go = threading.Event()
     worker = Thread(fit.explainer, lambda _: go.wait(10))
 
-    async def ask() -> Any:
+    async def ask():
         batcher = make_batcher([worker], seconds=0.2, batch_series=1)
         done = await asyncio.gather(
             *(batcher.explain("{}", queries(fit.X[k : k + 1])) for k in range(3)), return_exceptions=True
@@ -120,16 +118,16 @@ def test_what_nobody_waits_for_any_more_is_not_explained(fit: Fit) -> None:
     assert worker.batches == [1]
 
 
-def test_a_worker_that_dies_takes_nothing_with_it_but_the_cause(fit: Fit) -> None:
+def test_a_worker_that_dies_takes_nothing_with_it_but_the_cause(fit):
     cause = fit.X[1]
 
-    def die(batch: Sequence[Query]) -> None:
+    def die(batch):
         if any(query.X is cause for query in batch):
             raise BrokenProcessPool("killed")
 
     worker = Thread(fit.explainer, die)
 
-    async def ask_all() -> tuple[list[list[Outcome]], int]:
+    async def ask_all():
         batcher = make_batcher([worker], batch_seconds=0.1)
         found = await asyncio.gather(*(batcher.explain("{}", queries([x])) for x in (fit.X[0], cause, fit.X[2])))
         await asyncio.sleep(0.1)
@@ -142,11 +140,11 @@ def test_a_worker_that_dies_takes_nothing_with_it_but_the_cause(fit: Fit) -> Non
     assert isinstance(second[0], Failure) and second[0].code == "worker_died"
 
 
-def test_a_server_that_stops_refuses_what_it_cannot_finish(fit: Fit) -> None:
+def test_a_server_that_stops_refuses_what_it_cannot_finish(fit):
     go = threading.Event()
     worker = Thread(fit.explainer, lambda _: go.wait(10))
 
-    async def stop() -> list[Outcome]:
+    async def stop():
         batcher = make_batcher([worker])
         asked = asyncio.ensure_future(batcher.explain("{}", queries(fit.X[:1])))
         await asyncio.sleep(0.05)

@@ -1,22 +1,19 @@
 """The API conforms to its OpenAPI description for valid and invalid requests (schemathesis)."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from sparcets.server.models import ANSWERED, ExplainResponse
 from tests.http_api import statuses_of
 
-from .conftest import BEARER, Fit
+from .conftest import BEARER
 
 pytest.importorskip("schemathesis", reason="needs schemathesis, of the extra dev")
 HEADERS = {"Host": "127.0.0.1", **BEARER}
 
 
-def test_the_api_is_documented(client: TestClient, fit: Fit) -> None:
+def test_the_api_is_documented(client, fit):
     document = client.get("/openapi.json").json()
     operations = {path: next(iter(o.values())) for path, o in document["paths"].items()}
     assert set(operations) == {"/explain", "/model", "/metrics", "/health", "/ready"}
@@ -30,12 +27,12 @@ def test_the_api_is_documented(client: TestClient, fit: Fit) -> None:
 
 
 @pytest.mark.parametrize("valid", [True, False])
-def test_every_operation_conforms_to_its_description(start: Callable[..., TestClient], fit: Fit, valid: bool) -> None:
+def test_every_operation_conforms_to_its_description(start, fit, valid):
     statuses = statuses_of(start().app, "/openapi.json", valid, HEADERS, partial(use_existing_series, fit=fit))
     assert not valid or all(any(code < 300 for code in codes) for codes in statuses.values()), statuses
 
 
-def use_existing_series(case: Any, fit: Fit) -> None:
+def use_existing_series(case, fit):
     """Replace generated series by those the model was fitted on."""
     if isinstance(case.body, dict):
         number = min(len(case.body["series"]), 3)

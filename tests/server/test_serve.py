@@ -12,21 +12,19 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import typer
-from fastapi.testclient import TestClient
 
 from sparcets.__main__ import main
 from sparcets.cli.main import app
 from sparcets.web.requests import bind
 from tests.http_api import started
 
-from .conftest import BEARER, TOKEN, Fit
+from .conftest import BEARER, TOKEN
 
 
 class Server(NamedTuple):
@@ -35,20 +33,20 @@ class Server(NamedTuple):
     process: Any
     said: dict[str, str]
 
-    def ask(self, path: str, body: Any = None) -> Any:
+    def ask(self, path, body=None):
         headers = {**BEARER, "Content-Type": "application/json"}
         content = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.said['server']}{path}", content, headers)
         with urllib.request.urlopen(request, timeout=60) as response:
             return json.loads(response.read())
 
-    def workers(self) -> list[int]:
+    def workers(self):
         children = Path(f"/proc/{self.process.pid}/task").glob("*/children")
         pids = [int(pid) for file in children for pid in file.read_text().split()]
         return [pid for pid in pids if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
-def has_ended(pid: int) -> bool:
+def has_ended(pid):
     """Wait for the end of a process that is not a child of this one; return whether it came."""
     end = time.monotonic() + 10
     while time.monotonic() < end:
@@ -62,13 +60,13 @@ def has_ended(pid: int) -> bool:
 
 
 @contextmanager
-def running(folder: Path, *options: str) -> Iterator[Server]:
+def running(folder, *options):
     with started("serve", str(folder), "--port", "0", "--device", "cpu", *options) as (process, said):
         yield Server(process, said)
 
 
 @pytest.fixture(scope="module")
-def server(fit: Fit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(fit, tmp_path_factory):
     token = tmp_path_factory.mktemp("secret") / "token"
     token.write_text(f"{TOKEN}\n")
     with running(fit.folder, "--token-file", str(token)) as server:
@@ -77,15 +75,13 @@ def server(fit: Fit, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the page calls curl")
-def test_the_examples_of_the_page_run(
-    server: Server, fit: Fit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_examples_of_the_page_run(server, fit, tmp_path, monkeypatch, capsys):
     page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     shutil.copy(fit.folder.parent / "own.npz", tmp_path)
     monkeypatch.setenv("TOKEN", TOKEN)
 
-    def blocks(language: str) -> list[str]:
+    def blocks(language):
         found = re.findall(rf"```{language}\n(.*?)```", page, flags=re.S)
         assert found
         return [text.replace("http://127.0.0.1:8766", server.said["server"]) for text in found]
@@ -100,12 +96,12 @@ def test_the_examples_of_the_page_run(
 
 # Last of those with the server, which it stops.
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
-def test_nothing_is_lost_when_a_worker_is_killed_and_when_the_server_stops(server: Server, fit: Fit) -> None:
+def test_nothing_is_lost_when_a_worker_is_killed_and_when_the_server_stops(server, fit):
     body = {"series": fit.X[:2].tolist(), "target": "wild", "text": False}
     expected = server.ask("/explain", body)
     (worker,) = server.workers()
     os.kill(worker, signal.SIGSTOP)  # it has taken the next request, and will not answer
-    late: list[Any] = []
+    late = []
     thread = threading.Thread(target=lambda: late.append(server.ask("/explain", body)))
     thread.start()
     time.sleep(0.3)
@@ -134,7 +130,7 @@ def test_nothing_is_lost_when_a_worker_is_killed_and_when_the_server_stops(serve
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the worker in /proc")
-def test_a_second_interrupt_ends_it_at_once(fit: Fit) -> None:
+def test_a_second_interrupt_ends_it_at_once(fit):
     with running(fit.folder, "--token", TOKEN) as server:
         (worker,) = server.workers()
         os.kill(worker, signal.SIGSTOP)  # as if it explained for a long time
@@ -149,12 +145,12 @@ def test_a_second_interrupt_ends_it_at_once(fit: Fit) -> None:
         assert has_ended(worker)
 
 
-def _ask_in_vain(server: Server, fit: Fit) -> None:
+def _ask_in_vain(server, fit):
     with pytest.raises(OSError):  # noqa: PT011 - the connection ends without a response
         server.ask("/explain", {"series": fit.X[:1].tolist()})
 
 
-def test_user_errors_are_one_line(fit: Fit, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_user_errors_are_one_line(fit, tmp_path, capsys):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -174,14 +170,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def script() -> dict[str, Any]:
+def script():
     return runpy.run_path(str(ROOT / "scripts" / "try_dockerfile.py"))
 
 
-def test_the_command_and_the_health_check_fit_the_server(script: dict[str, Any], client: TestClient) -> None:
+def test_the_command_and_the_health_check_fit_the_server(script, client):
     _, name, folder, *options = script["start_command"]()
     assert (name, folder) == ("serve", "/model")
-    command = typer.main.get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).commands["serve"]
     known = {flag: parameter for parameter in command.params for flag in parameter.opts}
     assert options[::2] and all(flag in known for flag in options[::2])
     values = dict(zip(options[::2], options[1::2], strict=True))

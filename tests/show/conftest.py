@@ -1,21 +1,16 @@
 """Hand-made answers: a query, the entries that change, and anything else of an explanation by name."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import SeriesInfo
 
 
-def hand_made(info: SeriesInfo, query: Any, changes: dict[tuple[int, int], float], **other: Any) -> Explanation:
+def hand_made(info, query, changes, **other):
     """Return one answer that changes the entries (step, feature) of a query (time, features) by these amounts."""
     counterfactual = query.copy()
     for entry, change in changes.items():
         counterfactual[entry] += change
-    values: dict[str, Any] = {
+    values = {
         "query": query[None],
         "counterfactual": counterfactual[None],
         "target": np.array([1]),

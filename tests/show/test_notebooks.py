@@ -1,9 +1,5 @@
 """What notebooks show: cards of objects, and pictures without any setup."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,7 +11,7 @@ NAMES = ["<script>alert(1)</script>", "a & b", "c"]
 
 
 @pytest.fixture(scope="module")
-def shown() -> dict[str, Any]:
+def shown():
     """Return one object of each kind that has a card, with names as a user's file may have them."""
     X, y = make_series(60)
     labels = np.array(NAMES)[y]
@@ -28,7 +24,7 @@ def shown() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["dataset", "explainer", "explanation", "scores"])
-def test_cards_are_escaped(shown: dict[str, Any], kind: str) -> None:
+def test_cards_are_escaped(shown, kind):
     card = shown[kind]._repr_html_()
     assert card.startswith("<div><b>") and card.endswith("</div>")
     assert "<script>" not in card and "<b>mine" not in card and "a & b" not in card
@@ -36,7 +32,7 @@ def test_cards_are_escaped(shown: dict[str, Any], kind: str) -> None:
         assert "&lt;script&gt;" in card and "a &amp; b" in card
 
 
-def test_cards_say_what_there_is(shown: dict[str, Any]) -> None:
+def test_cards_say_what_there_is(shown):
     card = shown["dataset"]._repr_html_()
     assert "48 training + 12 test series" in card and "at 50 Hz" in card and "c (m/s)" in card
     assert '<td style="text-align:right">16</td><td style="text-align:right">4</td>' in card
@@ -48,7 +44,7 @@ def test_cards_say_what_there_is(shown: dict[str, Any]) -> None:
     assert "not fitted yet" in sp.Nearest(shown["explainer"].classifier)._repr_html_()
 
 
-def test_a_picture_is_shown_by_itself_and_once(shown: dict[str, Any]) -> None:
+def test_a_picture_is_shown_by_itself_and_once(shown):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     figure = shown["explanation"].plot(0)
     image, size = figure._repr_png_()
@@ -56,7 +52,7 @@ def test_a_picture_is_shown_by_itself_and_once(shown: dict[str, Any]) -> None:
     assert pyplot.get_fignums() == []  # what pyplot knows, a notebook would show a second time
 
 
-def test_a_real_notebook() -> None:
+def test_a_real_notebook():
     clients = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
     nbformat = pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")

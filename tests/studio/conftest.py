@@ -3,9 +3,8 @@
 import io
 import json
 import shutil
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 OPENINGS = {"png": b"\x89PNG", "pdf": b"%PDF", "csv": b"query,id,verdict", "npz": b"PK", "html": b"<!doctype html>"}
 
 
-def npz_bytes(n: int = 90) -> bytes:
+def npz_bytes(n=90):
     """Return the content of a file with three classes that differ in the first three features."""
     X, y = make_series(n)
     content = io.BytesIO()
@@ -54,14 +53,14 @@ class Sample(NamedTuple):
     ics: str = "ics"
     sparcets: str = "sparcets"
 
-    def state(self, **more: Any) -> dict[str, Any]:
+    def state(self, **more):
         """Return a state of the page."""
         mine = {"dataset": self.dataset, "classifier": self.classifier, "explainer": self.nearest, "row": 0}
         return {**mine, **more}
 
 
 @pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def template(tmp_path_factory):
     workspace = Workspace(tmp_path_factory.mktemp("workspace"))
     with workspace.create("datasets", "own") as folder:
         (folder / "own.npz").write_bytes(npz_bytes())
@@ -74,18 +73,18 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sample(template: Path, tmp_path: Path) -> Sample:
+def sample(template, tmp_path):
     """Return a copy of the workspace that a test may modify."""
     shutil.copytree(template, tmp_path / "workspace")
     return Sample(tmp_path / "workspace")
 
 
 @pytest.fixture
-def start(sample: Sample) -> Iterator[Callable[..., TestClient]]:
+def start(sample):
     """Return a function that starts the studio on the workspace, with the given options."""
-    clients: list[TestClient] = []
+    clients = []
 
-    def start_client(headers: dict[str, str] = BEARER, **options: Any) -> TestClient:
+    def start_client(headers=BEARER, **options):
         app = create_app(sample.folder, token=TOKEN, device="cpu", **options)
         client = TestClient(app, base_url=HOST, headers=headers)
         client.__enter__()
@@ -98,11 +97,11 @@ def start(sample: Sample) -> Iterator[Callable[..., TestClient]]:
 
 
 @pytest.fixture
-def client(start: Callable[..., TestClient]) -> TestClient:
+def client(start):
     return start()
 
 
-def make_outdated(sample: Sample, name: str) -> None:
+def make_outdated(sample, name):
     """Turn a saved explainer into a ``sparce`` explainer of the previous file format."""
     folder = sample.folder / "explainers" / name
     rewrite(folder / "explainer.safetensors", lambda header: header.update(format=4, method="sparce"))
@@ -112,7 +111,7 @@ def make_outdated(sample: Sample, name: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
+def shared(template, tmp_path_factory):
     """Return a workspace shared by the tests in the browser, which add items and remove none."""
     sample = Sample(tmp_path_factory.mktemp("shared") / "workspace")
     shutil.copytree(template, sample.folder)
@@ -129,7 +128,7 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Sample:
 
 
 @pytest.fixture(scope="session")
-def studio(shared: Sample) -> Iterator[Any]:
+def studio(shared):
     """Start the studio with its command."""
     from .visit import running
 
@@ -138,7 +137,7 @@ def studio(shared: Sample) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def one_visit(browser: Any, studio: Any) -> Iterator[Any]:
+def one_visit(browser, studio):
     from .visit import Visit
 
     visit = Visit(browser, studio)
@@ -147,7 +146,7 @@ def one_visit(browser: Any, studio: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def visit(one_visit: Any) -> Any:
+def visit(one_visit):
     """Return a page of a browser, which all tests of a module use one after the other."""
     one_visit.errors.clear()
     return one_visit

@@ -3,9 +3,6 @@
 import asyncio
 import os
 import stat
-from collections.abc import Callable, Iterator, MutableMapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -18,18 +15,17 @@ from sparcets.web.errors import ApiError
 from sparcets.web.requests import SecurityMiddleware
 from tests.http_api import error
 
-from .conftest import API, BEARER, HOST, TOKEN, Sample, npz_bytes
+from .conftest import API, BEARER, HOST, TOKEN, npz_bytes
 
-Start = Callable[..., TestClient]
 STATUS = f"{API}/status"
 LOGIN, LOGOUT = f"{API}/login", f"{API}/logout"
 
 
-def test_requests_without_the_token_are_refused_in_words(start: Start) -> None:
+def test_requests_without_the_token_are_refused_in_words(start):
     client = start(headers={})
     wrong = ["Bearer wrong", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, "Bearer "]
     none = ({}, {"Cookie": f"sparcets-studio-80={TOKEN}"}, {"X-Token": TOKEN})  # no cookie counts
-    cases: list[tuple[Any, str]] = [(headers, "token_needed") for headers in none]
+    cases = [(headers, "token_needed") for headers in none]
     cases += [({"Authorization": text}, "wrong_token") for text in (*wrong, "Bearer sécret".encode("latin-1"))]
     for headers, code in cases:
         for method, path in (("GET", STATUS), ("GET", f"{API}/openapi.json"), ("DELETE", f"{API}/datasets/own")):
@@ -42,21 +38,21 @@ def test_requests_without_the_token_are_refused_in_words(start: Start) -> None:
 class Clock:
     """A clock that a test sets."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1000.0
 
-    def __call__(self) -> float:
+    def __call__(self):
         return self.now
 
 
-def log_in(client: TestClient, **given: str) -> dict[str, str]:
+def log_in(client, **given):
     """Log in and return the headers of a page that has."""
     response = client.post(LOGIN, json=given)
     assert response.status_code == 200, response.text
     return {"Authorization": f"Bearer {response.json()['secret']}"}
 
 
-def test_a_code_is_used_once_for_a_session_of_its_own(start: Start) -> None:
+def test_a_code_is_used_once_for_a_session_of_its_own(start):
     sessions = Sessions()
     client = start(headers={}, sessions=sessions)
     code = sessions.new_code()
@@ -74,7 +70,7 @@ def test_a_code_is_used_once_for_a_session_of_its_own(start: Start) -> None:
         error(client.post(LOGIN, json=bad), 422)
 
 
-def test_only_the_newest_code_is_valid_and_guesses_do_not_use_it_up(start: Start) -> None:
+def test_only_the_newest_code_is_valid_and_guesses_do_not_use_it_up(start):
     sessions = Sessions()
     client = start(headers={}, sessions=sessions)
     old, new = sessions.new_code(), sessions.new_code()
@@ -83,7 +79,7 @@ def test_only_the_newest_code_is_valid_and_guesses_do_not_use_it_up(start: Start
     assert client.get(STATUS, headers=log_in(client, code=new)).status_code == 200
 
 
-def test_codes_and_sessions_expire(start: Start) -> None:
+def test_codes_and_sessions_expire(start):
     clock = Clock()
     sessions = Sessions(code_seconds=600, idle_seconds=100, seconds=250, clock=clock)
     client = start(headers={}, sessions=sessions)
@@ -109,7 +105,7 @@ def test_codes_and_sessions_expire(start: Start) -> None:
     error(client.get(STATUS, headers=busy), 401)  # 250 seconds after the log-in, however busy
 
 
-def test_logging_out_ends_one_session_and_the_token_ends_all(start: Start) -> None:
+def test_logging_out_ends_one_session_and_the_token_ends_all(start):
     client = start(headers={})
     first, second, third = (log_in(client, token=TOKEN) for _ in range(3))
     error(client.post(LOGOUT), 401)
@@ -121,7 +117,7 @@ def test_logging_out_ends_one_session_and_the_token_ends_all(start: Start) -> No
         error(client.get(STATUS, headers=headers), 401)
 
 
-def test_sessions_are_limited_in_number() -> None:
+def test_sessions_are_limited_in_number():
     sessions = Sessions(most=2)
     first, second = sessions.open(), sessions.open()
     assert sessions.is_open(first)  # so that the second was used least recently
@@ -129,7 +125,7 @@ def test_sessions_are_limited_in_number() -> None:
     assert [sessions.is_open(secret) for secret in (first, second, third)] == [True, False, True]
 
 
-def test_other_pages_cannot_log_in_or_out(start: Start) -> None:
+def test_other_pages_cannot_log_in_or_out(start):
     client = start(headers={})
     headers = log_in(client, token=TOKEN)
     for foreign in ({"Origin": "http://127.0.0.1:1"}, {"Sec-Fetch-Site": "same-site"}, {"Host": "evil.example"}):
@@ -137,7 +133,7 @@ def test_other_pages_cannot_log_in_or_out(start: Start) -> None:
         error(client.post(LOGOUT, headers={**headers, **foreign}), 403)
 
 
-def test_pages_hold_no_data_set_no_cookie_and_load_local_resources_only(start: Start) -> None:
+def test_pages_hold_no_data_set_no_cookie_and_load_local_resources_only(start):
     client = start(headers={})
     for address in ("/", "/login", f"/?token={TOKEN}"):
         response = client.get(address, follow_redirects=False)
@@ -150,7 +146,7 @@ def test_pages_hold_no_data_set_no_cookie_and_load_local_resources_only(start: S
         assert "http://" not in text and "https://" not in text, file.name
 
 
-def test_the_token_is_kept_in_a_file_of_the_owner_alone(tmp_path: Path) -> None:
+def test_the_token_is_kept_in_a_file_of_the_owner_alone(tmp_path):
     file = tmp_path / TOKEN_FILE
     token = find_token(file, None)
     assert len(token) >= 32 and file.read_text() == f"{token}\n"
@@ -163,7 +159,7 @@ def test_the_token_is_kept_in_a_file_of_the_owner_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_token_that_others_may_have_read_is_not_used(tmp_path: Path) -> None:
+def test_a_token_that_others_may_have_read_is_not_used(tmp_path):
     file = tmp_path / TOKEN_FILE
     file.write_text("planted-by-somebody")
     file.chmod(0o644)
@@ -178,16 +174,16 @@ def test_a_token_that_others_may_have_read_is_not_used(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere").read_text() == "planted-by-somebody" and file.is_symlink()
 
 
-def test_a_malformed_host_is_a_bad_request(client: TestClient) -> None:
+def test_a_malformed_host_is_a_bad_request(client):
     for host in ("", "[::1", "a b", "localhost:x", "localhost:99999", "a@localhost", "localhost/", "é"):
         with pytest.raises(ApiError, match="host name and perhaps a port"):
             split_host(host)
-        problem = error(client.get(STATUS, headers={"Host": host.encode()}), 400)  # type: ignore[dict-item]
+        problem = error(client.get(STATUS, headers={"Host": host.encode()}), 400)
         assert problem["code"] == "bad_host", host
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX")
-def test_a_workspace_that_others_can_enter_becomes_private(start: Start, sample: Sample) -> None:
+def test_a_workspace_that_others_can_enter_becomes_private(start, sample):
     kinds = [sample.folder / kind for kind in ("datasets", "classifiers", "explainers")]
     own = kinds[0] / "own"
     for path in (*kinds, own):
@@ -199,7 +195,7 @@ def test_a_workspace_that_others_can_enter_becomes_private(start: Start, sample:
     assert {stat.S_IMODE(path.stat().st_mode) for path in (new, *new.iterdir())} == {0o700, 0o600}
 
 
-def test_other_hosts_and_origins_are_rejected(client: TestClient) -> None:
+def test_other_hosts_and_origins_are_rejected(client):
     assert error(client.get(STATUS, headers={"Host": "evil.example"}), 403)["code"] == "foreign_host"
     for origin in ("http://evil.example", "null", "http://127.0.0.1:1", "http://[::1", ""):
         assert error(client.get(STATUS, headers={"Origin": origin}), 403)["code"] == "foreign_origin"
@@ -210,13 +206,13 @@ def test_other_hosts_and_origins_are_rejected(client: TestClient) -> None:
         assert response.status_code == 200 and response.headers["cache-control"] == "no-store"
 
 
-def test_an_oversized_upload_is_rejected_with_and_without_content_length(start: Start, tmp_path: Path) -> None:
+def test_an_oversized_upload_is_rejected_with_and_without_content_length(start, tmp_path):
     client = start(limits=Limits(upload_bytes=5000))
     data = npz_bytes(60)
     assert len(data) > 5000
     url = f"{API}/datasets/upload?filename=own.npz"
 
-    def pieces() -> Iterator[bytes]:
+    def pieces():
         for i in range(0, len(data), 1000):
             yield data[i : i + 1000]
 
@@ -226,12 +222,12 @@ def test_an_oversized_upload_is_rejected_with_and_without_content_length(start: 
     assert [p.name for p in (tmp_path / "workspace" / "datasets").iterdir()] == ["own"]
 
 
-def test_a_body_that_stops_arriving_is_not_waited_for() -> None:
-    async def stalls() -> MutableMapping[str, Any]:
+def test_a_body_that_stops_arriving_is_not_waited_for():
+    async def stalls():
         await asyncio.sleep(60)
         raise AssertionError
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
+    async def app(scope, receive, send):
         await receive()
 
     limits = Limits(pause_seconds=0.05)
@@ -241,14 +237,14 @@ def test_a_body_that_stops_arriving_is_not_waited_for() -> None:
     headers = [(name.lower().encode(), value.encode()) for name, value in {**BEARER, "Host": "here"}.items()]
     scope = {"type": "http", "path": STATUS, "headers": headers}
     with pytest.raises(ApiError, match=r"within 0\.05 s"):
-        asyncio.run(guarded(scope, stalls, stalls))  # type: ignore[arg-type]
+        asyncio.run(guarded(scope, stalls, stalls))
 
 
-def test_an_unexpected_error_shows_no_internals(tmp_path: Path) -> None:
+def test_an_unexpected_error_shows_no_internals(tmp_path):
     app = create_app(tmp_path, token=TOKEN)
 
     @app.get(f"{API}/broken")
-    def broken() -> None:
+    def broken():
         raise RuntimeError("internal detail")
 
     with TestClient(app, base_url=HOST, headers=BEARER, raise_server_exceptions=False) as client:

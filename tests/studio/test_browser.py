@@ -3,20 +3,18 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 
-from .conftest import API, N_TEST, NAMES, OPENINGS, Sample, npz_bytes
-from .visit import SIZES, Studio, Visit, running
+from .conftest import API, N_TEST, NAMES, OPENINGS, npz_bytes
+from .visit import SIZES, Visit, running
 
-api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def test_the_workflow_from_upload_to_export(visit: Visit) -> None:
+def test_the_workflow_from_upload_to_export(visit):
     page = visit.open()
     assert page.get_by_role("heading", name="Start with data").is_visible()
     page.get_by_label("Your own file").set_input_files(
@@ -68,7 +66,7 @@ def test_the_workflow_from_upload_to_export(visit: Visit) -> None:
     assert visit.hosts == {urlsplit(visit.address).netloc}
 
 
-def test_recordings_are_found_by_id_and_marked(visit: Visit, shared: Sample) -> None:
+def test_recordings_are_found_by_id_and_marked(visit, shared):
     page = visit.open(**shared.state(row=N_TEST + 3))
     name = visit.answer()["id"]
     assert page.locator("#title-request").inner_text().startswith(f"{name}: predicted class")
@@ -88,7 +86,7 @@ def test_recordings_are_found_by_id_and_marked(visit: Visit, shared: Sample) -> 
     assert set(page.locator("#queries .predicted").all_inner_texts()) == {"wild"}
 
 
-def test_new_recordings_without_labels_are_added(visit: Visit, shared: Sample) -> None:
+def test_new_recordings_without_labels_are_added(visit, shared):
     page = visit.open(**shared.state())
     X = np.load(shared.folder / "datasets" / "own" / "own.npz")["X"][:2]
     rows = [f"late {s},{t},{','.join(map(str, step))}" for s, series in enumerate(X) for t, step in enumerate(series)]
@@ -104,7 +102,7 @@ def test_new_recordings_without_labels_are_added(visit: Visit, shared: Sample) -
     page.get_by_role("alert").get_by_text("other features than the data set").wait_for()
 
 
-def test_a_report_of_a_selection(visit: Visit, shared: Sample) -> None:
+def test_a_report_of_a_selection(visit, shared):
     page = visit.open(**shared.state(target="wild"))
     page.locator("#queries").focus()
     page.keyboard.press("Space")
@@ -121,7 +119,7 @@ def test_a_report_of_a_selection(visit: Visit, shared: Sample) -> None:
     assert "selected" not in visit.state() and not page.locator("#selection").is_visible()
 
 
-def test_a_job_is_shown_and_cancelled(visit: Visit, shared: Sample) -> None:
+def test_a_job_is_shown_and_cancelled(visit, shared):
     page = visit.open(dataset=shared.dataset, classifier=shared.classifier)
     assert page.locator("#new-explainer").input_value() == "sparcets"  # the default
     page.get_by_role("button", name="Fit", exact=True).click()
@@ -135,7 +133,7 @@ def test_a_job_is_shown_and_cancelled(visit: Visit, shared: Sample) -> None:
     assert visit.errors == []
 
 
-def test_errors_are_shown(visit: Visit, shared: Sample) -> None:
+def test_errors_are_shown(visit, shared):
     page = visit.open()
     bad = {"name": "gait.csv", "mimeType": "text/csv", "buffer": b"time,label,x\n0,a,1\n"}
     page.get_by_label("Your own file").set_input_files(bad)
@@ -147,14 +145,14 @@ def test_errors_are_shown(visit: Visit, shared: Sample) -> None:
     assert page.get_by_role("alert").count() == 0 and page.locator("#answer-text p.text").is_visible()
 
 
-def check_error_shown(visit: Visit) -> None:
+def check_error_shown(visit):
     """Check that the page shows the API's error message and no answer."""
     visit.page.get_by_role("alert").get_by_text(visit.respond()["error"]["message"]).wait_for()
     assert visit.page.locator("#answer-text").inner_text() == "There is no answer to show."
     assert visit.page.locator("#verdict").inner_text() == visit.page.locator("#badge").inner_text() == ""
 
 
-def test_a_link_to_what_is_not_there_says_so(visit: Visit, shared: Sample) -> None:
+def test_a_link_to_what_is_not_there_says_so(visit, shared):
     page = visit.open(dataset="gone-123", classifier="gone", explainer="gone", row=3)
     page.get_by_role("alert").get_by_text("The data set “gone-123” is not in this workspace.").wait_for()
     assert page.get_by_role("heading", name="Start with data").is_visible()
@@ -171,7 +169,7 @@ def test_a_link_to_what_is_not_there_says_so(visit: Visit, shared: Sample) -> No
     assert all("404" in error for error in visit.errors)
 
 
-def tab_to(page: Any, selector: str) -> None:
+def tab_to(page, selector):
     """Press Tab until an element has the focus."""
     for _ in range(150):
         page.keyboard.press("Tab")
@@ -180,7 +178,7 @@ def tab_to(page: Any, selector: str) -> None:
     raise AssertionError(f"{selector} cannot be reached by Tab")
 
 
-def test_everything_can_be_done_with_the_keyboard(visit: Visit, shared: Sample) -> None:
+def test_everything_can_be_done_with_the_keyboard(visit, shared):
     page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
     tab_to(page, "#queries")
     visit.after(lambda: page.keyboard.press("ArrowDown"))
@@ -225,7 +223,7 @@ def test_everything_can_be_done_with_the_keyboard(visit: Visit, shared: Sample) 
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_layout_fits_the_screen(browser: Any, studio: Studio, shared: Sample, size: str) -> None:
+def test_the_layout_fits_the_screen(browser, studio, shared, size):
     visit = Visit(browser, studio, size)
     page = visit.open(**shared.state(answers=3, compare=shared.ics, immutable=["left"]))
     page.locator("#answer-text .result").nth(1).wait_for()
@@ -243,7 +241,7 @@ def test_the_layout_fits_the_screen(browser: Any, studio: Studio, shared: Sample
     visit.context.close()
 
 
-def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sample) -> None:
+def test_the_page_goes_on_after_a_restart_of_the_studio(browser, sample):
     with running(sample.folder) as first:
         visit = Visit(browser, first)
         page = visit.open(**sample.state())
@@ -267,7 +265,7 @@ def test_the_page_goes_on_after_a_restart_of_the_studio(browser: Any, sample: Sa
     visit.context.close()
 
 
-def test_a_page_without_a_session_asks_for_the_token(browser: Any, studio: Studio, shared: Sample) -> None:
+def test_a_page_without_a_session_asks_for_the_token(browser, studio, shared):
     context = browser.new_context()
     page = context.new_page()
     page.goto(f"{studio.address}/#{json.dumps(shared.state())}")
@@ -286,12 +284,12 @@ def test_a_page_without_a_session_asks_for_the_token(browser: Any, studio: Studi
     context.close()
 
 
-def test_the_code_of_the_address_is_used_once_and_leaves_the_history(browser: Any, sample: Sample) -> None:
+def test_the_code_of_the_address_is_used_once_and_leaves_the_history(browser, sample):
     with running(sample.folder) as studio:
         code = studio.printed.partition("#code=")[2]
         context = browser.new_context()
         page = context.new_page()
-        sent: list[str] = []
+        sent = []
         page.on("request", lambda request: sent.extend([request.url.partition("#")[0], *request.headers.values()]))
         page.goto(studio.printed)
         page.wait_for_selector("body[data-ready]")
@@ -309,7 +307,7 @@ def test_the_code_of_the_address_is_used_once_and_leaves_the_history(browser: An
         context.close()
 
 
-def test_tabs_share_a_session_until_one_logs_out(browser: Any, studio: Studio, shared: Sample) -> None:
+def test_tabs_share_a_session_until_one_logs_out(browser, studio, shared):
     visit = Visit(browser, studio)
     first = visit.open(**shared.state())
     second = visit.context.new_page()

@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,32 +9,29 @@ import pytest
 from sparcets.core.evidence import VERDICTS
 from tests.axe import serious_findings
 
-from .conftest import NAMES, Sample
-from .visit import Visit
+from .conftest import NAMES
 
-api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'sparcets[browser]'")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 BODY = {"limbs": [["A", "B"]], "outline": [], "points": {"A": [0, 1], "B": [2, 3]}, "ball": None}
 
 
-def open_curve(visit: Visit, shared: Sample, **more: Any) -> Any:
+def open_curve(visit, shared, **more):
     """Open a recording with our own method and wait for its curve."""
     page = visit.open(**shared.state(**{"explainer": shared.sparcets, "target": "wild", **more}))
     page.wait_for_selector("body[data-curve]")
     return page
 
 
-def value_of(page: Any, cap: float | None) -> str:
+def value_of(page, cap):
     """Return the position of the slider for a cap."""
     shown = [float(text.strip(" %")) / 100 for text in page.locator("#ticks span").all_inner_texts()]
     assert shown
-    position: str = page.evaluate(
+    return page.evaluate(
         "async (cap) => { const { stopOf } = await import('/static/js/curve.js'); return String(stopOf(cap)); }", cap
     )
-    return position
 
 
-def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
+def test_the_slider_stands_on_the_curve(visit, shared):
     page = open_curve(visit, shared)
     answer = visit.answer()
     curve = visit.post("/curves", {"explainer": shared.sparcets, "rows": [0], "target": "wild"})
@@ -72,7 +68,7 @@ def test_the_slider_stands_on_the_curve(visit: Visit, shared: Sample) -> None:
     assert "sparsity" not in visit.state() and visit.errors == []
 
 
-def check_look(page: Any, answer: dict[str, Any]) -> None:
+def check_look(page, answer):
     """Check that only a believed answer is drawn as one."""
     word, line = answer["verdict"]["word"], page.evaluate("() => document.querySelector('#plot').data.at(-1).line")
     legend = page.locator(".key.after").inner_text()
@@ -86,7 +82,7 @@ def check_look(page: Any, answer: dict[str, Any]) -> None:
     assert line["color"] == (tone if word != "believed" else line["color"])
 
 
-def test_a_curve_is_changed_by_hand_and_the_rest_is_found(visit: Visit, shared: Sample) -> None:
+def test_a_curve_is_changed_by_hand_and_the_rest_is_found(visit, shared):
     page = open_curve(visit, shared)
     page.get_by_role("button", name="Change a curve by hand").click()
     page.locator("#hand").scroll_into_view_if_needed()
@@ -117,7 +113,7 @@ def test_a_curve_is_changed_by_hand_and_the_rest_is_found(visit: Visit, shared: 
     assert visit.errors == []
 
 
-def test_every_action_can_be_undone(visit: Visit, shared: Sample) -> None:
+def test_every_action_can_be_undone(visit, shared):
     page = visit.open(**shared.state())
     assert page.locator("#undo").is_disabled() and page.locator("#redo").is_disabled()
     visit.after(lambda: page.get_by_role("button", name=re.compile("^left ")).click())
@@ -136,10 +132,10 @@ def test_every_action_can_be_undone(visit: Visit, shared: Sample) -> None:
     assert visit.state()["row"] == 0 and visit.errors == []
 
 
-def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample) -> None:
+def test_time_is_locked_by_dragging_and_by_the_form(visit, shared):
     page = visit.open(**shared.state())
 
-    def drag(band: int, choice: str) -> None:
+    def drag(band, choice):
         page.locator("#plot").scroll_into_view_if_needed()
         box = page.locator("#plot .nsewdrag").first.bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 48 * band + 12)
@@ -166,7 +162,7 @@ def test_time_is_locked_by_dragging_and_by_the_form(visit: Visit, shared: Sample
     assert "frozenFeatures" not in visit.state()
 
 
-def test_a_range_is_set_and_respected(visit: Visit, shared: Sample) -> None:
+def test_a_range_is_set_and_respected(visit, shared):
     page = visit.open(**shared.state())
     page.get_by_role("button", name="Limits of left").click()
     dialog = page.get_by_role("dialog")
@@ -184,7 +180,7 @@ def test_a_range_is_set_and_respected(visit: Visit, shared: Sample) -> None:
     assert changed and max(changed) <= 1
 
 
-def test_features_named_like_parts_of_javascript_are_features(visit: Visit, shared: Sample) -> None:
+def test_features_named_like_parts_of_javascript_are_features(visit, shared):
     page = visit.open(**shared.state())
     page.get_by_role("button", name="Limits of constructor", exact=True).click()  # it has none yet
     dialog = page.get_by_role("dialog")
@@ -199,7 +195,7 @@ def test_features_named_like_parts_of_javascript_are_features(visit: Visit, shar
     assert found == [[0, 1], None]
 
 
-def test_the_stick_figure_stands_beside_the_curves(visit: Visit, shared: Sample) -> None:
+def test_the_stick_figure_stands_beside_the_curves(visit, shared):
     visit.page.route("**/skeleton", lambda route: route.fulfill(json=BODY))
     page = visit.open(**shared.state(explainer=shared.sparcets, target="wild"))
     figure, plot = (page.locator(name).bounding_box() for name in ("#body-picture svg", "#plot"))
@@ -213,17 +209,16 @@ def test_the_stick_figure_stands_beside_the_curves(visit: Visit, shared: Sample)
     page.unroute("**/skeleton")
 
 
-def drawn_map(page: Any) -> dict[str, Any]:
+def drawn_map(page):
     """Return how many cells of the map of a group have a value, and the size of its picture on the page."""
-    found: dict[str, Any] = page.evaluate(
+    return page.evaluate(
         "() => { const map = document.querySelector('#group-map'), image = map.querySelector('.heatmaplayer image');"
         " const { width, height } = image.getBoundingClientRect(); const bytes = image.href.baseVal.length;"
         " return { width, height, bytes, cells: map.data[0].z.flat().filter((v) => v !== null).length }; }"
     )
-    return found
 
 
-def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
+def test_what_changes_for_all_of_a_class(visit, shared):
     page = visit.open(**shared.state(view="group", source="calm", target="wild"))
     table = page.locator("#confusion table").first
     cells = [[int(c) for c in row.locator("td").all_inner_texts()] for row in table.locator("tbody tr").all()]
@@ -252,13 +247,13 @@ def test_what_changes_for_all_of_a_class(visit: Visit, shared: Sample) -> None:
     assert visit.errors == []
 
 
-def test_the_colours_of_verdicts_are_those_of_reports() -> None:
+def test_the_colours_of_verdicts_are_those_of_reports():
     style = (Path(__file__).parents[2] / "sparcets" / "studio" / "static" / "style.css").read_text()
     for verdict in VERDICTS.values():
         assert f"--{verdict.tone}: {verdict.colour}; --{verdict.tone}-tint: {verdict.tint};" in style
 
 
-def test_axe_finds_nothing_serious(visit: Visit, shared: Sample) -> None:
+def test_axe_finds_nothing_serious(visit, shared):
     page = open_curve(visit, shared)
     assert serious_findings(page, "light") == serious_findings(page, "dark") == []
     assert serious_findings(visit.open(), "light") == []  # the first page, with the steps of a start

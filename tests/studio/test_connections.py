@@ -5,9 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
 
 import pytest
 import uvicorn
@@ -15,14 +13,13 @@ import uvicorn
 from sparcets.studio.models import Limits
 from sparcets.web.requests import limited
 
-Connect = Callable[[str], socket.socket]
 REQUEST = "GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 UNFINISHED = "GET / HTTP/1.1\r\nHost: he"
 SECONDS = 0.5  # for the header
-in_work: list[Any] = []
+in_work = []
 
 
-async def app(scope: Any, receive: Any, send: Any) -> None:
+async def app(scope, receive, send):
     """Answer "here"; to POST, before its body was read; to PATCH, after it; to PUT, after a while."""
     if scope["method"] == "PATCH":
         in_work.append(scope)
@@ -35,7 +32,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest.fixture
-def connect() -> Iterator[Connect]:
+def connect():
     """Return a function that opens a connection to a server of at most four, and sends a text."""
     limits = Limits(header_seconds=SECONDS, connections=4)
     config = uvicorn.Config(app, http=limited(limits), ws="none", lifespan="off", log_level="error")
@@ -47,7 +44,7 @@ def connect() -> Iterator[Connect]:
         thread.start()
         with ExitStack() as clients:
 
-            def start(text: str) -> socket.socket:
+            def start(text):
                 client = clients.enter_context(socket.create_connection(opened.getsockname(), timeout=60))
                 client.sendall(text.encode())
                 return client
@@ -58,7 +55,7 @@ def connect() -> Iterator[Connect]:
         thread.join()
 
 
-def answer(client: socket.socket, end: str = "here") -> str:
+def answer(client, end="here"):
     """Return what is received until the end, or until the connection is closed."""
     text = ""
     while not text.endswith(end):
@@ -71,12 +68,12 @@ def answer(client: socket.socket, end: str = "here") -> str:
     return text
 
 
-def refusal(text: str) -> tuple[str, dict[str, Any]]:
+def refusal(text):
     head, _, body = text.partition("\r\n\r\n")
     return head.split(" ")[1], json.loads(body)["error"]
 
 
-def test_an_unfinished_header_is_ended_in_time(connect: Connect) -> None:
+def test_an_unfinished_header_is_ended_in_time(connect):
     client = connect(UNFINISHED)
     time.sleep(0.8 * SECONDS)
     client.sendall(b"re")  # one more byte now and then gives no more time
@@ -84,7 +81,7 @@ def test_an_unfinished_header_is_ended_in_time(connect: Connect) -> None:
     assert status == "408" and "header" in problem["message"] and set(problem) == {"code", "message", "details"}
 
 
-def test_a_connection_that_says_nothing_is_closed(connect: Connect) -> None:
+def test_a_connection_that_says_nothing_is_closed(connect):
     assert answer(connect("")) == ""
     client = connect(REQUEST)
     assert answer(client).endswith("here")
@@ -92,22 +89,22 @@ def test_a_connection_that_says_nothing_is_closed(connect: Connect) -> None:
     assert refusal(answer(client, "\0"))[0] == "408"
 
 
-def test_a_body_that_never_comes_is_not_waited_for_after_the_answer(connect: Connect) -> None:
+def test_a_body_that_never_comes_is_not_waited_for_after_the_answer(connect):
     client = connect("POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\nx")
     assert answer(client).endswith("here") and answer(client) == ""
 
 
-def test_requests_in_work_are_not_ended(connect: Connect) -> None:
+def test_requests_in_work_are_not_ended(connect):
     assert answer(connect(REQUEST.replace("GET", "PUT"))).endswith("here")  # takes longer than a header may
 
 
-def test_the_connection_that_has_waited_longest_makes_room(connect: Connect) -> None:
+def test_the_connection_that_has_waited_longest_makes_room(connect):
     waiting = [connect(UNFINISHED) for _ in range(12)]
     assert answer(connect(REQUEST)).endswith("here")
     assert answer(waiting[0]) == ""  # closed without a word
 
 
-def test_requests_without_their_body_make_room_too(connect: Connect) -> None:
+def test_requests_without_their_body_make_room_too(connect):
     in_work.clear()
     unfinished = [connect("PATCH / HTTP/1.1\r\nHost: here\r\nContent-Length: 9\r\n\r\n") for _ in range(4)]
     while len(in_work) < len(unfinished):
@@ -116,7 +113,7 @@ def test_requests_without_their_body_make_room_too(connect: Connect) -> None:
     assert answer(unfinished[0]) == ""
 
 
-def test_connections_in_use_are_kept(connect: Connect) -> None:
+def test_connections_in_use_are_kept(connect):
     in_work.clear()
     busy = [connect(REQUEST.replace("GET", "PUT")) for _ in range(4)]
     while len(in_work) < len(busy):
@@ -134,6 +131,6 @@ def test_connections_in_use_are_kept(connect: Connect) -> None:
 @pytest.mark.parametrize(
     "text", ["\0\x01nonsense\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"]
 )
-def test_what_is_no_request_gets_an_error_of_the_usual_shape(connect: Connect, text: str) -> None:
+def test_what_is_no_request_gets_an_error_of_the_usual_shape(connect, text):
     status, problem = refusal(answer(connect(text), "\0"))
     assert status == "400" and problem["code"] == "bad_request"

@@ -7,29 +7,26 @@ import io
 import threading
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from fastapi.testclient import TestClient
 
 from sparcets.studio.exports import render
 from sparcets.studio.models import ExplainRequest, Limits
 from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 
-from .conftest import API, Sample
+from .conftest import API
 
 
 @pytest.fixture
-def service(sample: Sample) -> StudioService:
+def service(sample):
     return StudioService(Workspace(sample.folder), Limits(), "cpu")
 
 
-def test_no_text_of_the_table_is_a_formula(service: StudioService) -> None:
+def test_no_text_of_the_table_is_a_formula(service):
     e = service.answers.explanation(ExplainRequest(explainer="nearest", rows=[0, 1]))
     names = ("=left", "+right", "-top", "@idle")
     e = replace(
@@ -43,10 +40,10 @@ def test_no_text_of_the_table_is_a_formula(service: StudioService) -> None:
     service.close()
 
 
-def test_a_file_does_not_wait_behind_a_search(service: StudioService) -> None:
+def test_a_file_does_not_wait_behind_a_search(service):
     released = threading.Event()
 
-    async def run() -> None:
+    async def run():
         search = asyncio.create_task(service.run(lambda: released.wait(60)))
         await asyncio.sleep(0)
         assert await service.render(lambda: "file") == "file"
@@ -58,7 +55,7 @@ def test_a_file_does_not_wait_behind_a_search(service: StudioService) -> None:
     service.close()
 
 
-REQUESTS: list[dict[str, Any]] = [
+REQUESTS = [
     {"rows": [2, 5], "target": "wild", "sparsity": 0.4, "answers": 2},
     {"rows": [20, 3, 19], "constraints": {"frozen": [[0, 2]], "frozen_features": {"left": [[5, 9]]}}},
     {"rows": [1], "target": "wild", "strokes": [{"feature": "left", "at": 5, "width": 2, "by": 0.5}]},
@@ -71,15 +68,13 @@ REQUESTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", REQUESTS)
-def test_the_code_gives_the_same_answer(
-    client: TestClient, sample: Sample, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_code_gives_the_same_answer(client, sample, options, monkeypatch):
     body = {"explainer": sample.nearest, **options}
     code = client.post(f"{API}/exports/py", json=body).text
     shown = body.pop("shown", 0)
     answers = client.post(f"{API}/explanations", json=body).json()["answers"]
     monkeypatch.chdir(sample.folder)
-    names: dict[str, Any] = {}
+    names = {}
     with contextlib.redirect_stdout(io.StringIO()) as output:
         exec(compile(code, "code.py", "exec"), names)
     expected = np.float32([answer["counterfactual"] for answer in answers])
@@ -88,19 +83,19 @@ def test_the_code_gives_the_same_answer(
     assert (sample.folder / "counterfactual.png").is_file()
 
 
-def test_the_comments_recreate_the_models(client: TestClient, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_comments_recreate_the_models(client, sample, monkeypatch):
     code = client.post(f"{API}/exports/py", json={"explainer": sample.nearest, "rows": [3]}).text
     monkeypatch.chdir(sample.folder)
     first, names = code.partition("e = ex.explain")[0], {}
-    exec(first, names)  # type: ignore[arg-type]
+    exec(first, names)
     created_by = [line.partition("# created by: ")[2] for line in code.splitlines() if "created by" in line]
-    again = eval(created_by[0], names)  # type: ignore[arg-type]
-    X = names["ds"].X_test  # type: ignore[index]
-    assert np.allclose(again.predict_proba(X), names["clf"].predict_proba(X), atol=1e-4)  # type: ignore[index]
+    again = eval(created_by[0], names)
+    X = names["ds"].X_test
+    assert np.allclose(again.predict_proba(X), names["clf"].predict_proba(X), atol=1e-4)
     assert "sp.NearestConfig.tiny()" in created_by[1]
 
 
-def test_what_records_hold_stays_text(client: TestClient, sample: Sample) -> None:
+def test_what_records_hold_stays_text(client, sample):
     from sparcets.io.files import read_json, write_json
     from sparcets.studio.workspace import RECORD
 
@@ -118,7 +113,7 @@ def test_what_records_hold_stays_text(client: TestClient, sample: Sample) -> Non
     assert imported == {"sparcets"} and repr(hostile) in code
 
 
-def test_the_name_of_an_onnx_file_stays_text(tmp_path: Path) -> None:
+def test_the_name_of_an_onnx_file_stays_text(tmp_path):
     from sparcets.io.files import digest_of_files, write_json
     from sparcets.studio.exports import _classifier
     from sparcets.studio.workspace import Workspace
@@ -132,6 +127,6 @@ def test_the_name_of_an_onnx_file_stays_text(tmp_path: Path) -> None:
     digest = digest_of_files([folder / name, folder / "weights.bin"])
     header = {"format": 1, "output": "logits", "layout": None, "class_names": None, "digest": digest, "check": {}}
     write_json(folder / "model.json", {**header, "task": "classification", "source": name})
-    record: Any = SimpleNamespace(id="mine")
+    record = SimpleNamespace(id="mine")
     (line,) = _classifier(workspace, record, record, None)
     assert line == f"clf = sp.wrap({f'classifiers/mine/{name}'!r}, output='logits')"

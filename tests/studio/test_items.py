@@ -5,14 +5,10 @@ import contextlib
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError
@@ -26,7 +22,7 @@ from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from tests.http_api import error
 
-from .conftest import API, Sample, npz_bytes
+from .conftest import API, npz_bytes
 
 MODEL = """
 from beside import ORDER
@@ -37,7 +33,7 @@ def load():
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[OwnModel]:
+def own(tmp_path):
     (tmp_path / "studio_model.py").write_text(MODEL)
     (tmp_path / "beside.py").write_text("ORDER = [1, 0, 2]  # brisk, calm, wild\n")
     yield OwnModel(source=f"{tmp_path}/studio_model.py:load", output="logits:scores")
@@ -45,11 +41,11 @@ def own(tmp_path: Path) -> Iterator[OwnModel]:
         del sys.modules[name]
 
 
-def test_a_job_is_given_the_model_that_the_command_line_named(tmp_path: Path, own: OwnModel) -> None:
+def test_a_job_is_given_the_model_that_the_command_line_named(tmp_path, own):
     script = f"import sys; open({str(tmp_path / 'task')!r}, 'w').write(sys.stdin.readline())"
     jobs = Jobs(Workspace(tmp_path / "workspace"), Limits(), model=own, worker=[sys.executable, "-c", script])
 
-    async def run() -> None:
+    async def run():
         for name, title, given in (
             (own.name, "loading studio_model.py:load", own.to_dict()),
             ("fcn", "training fcn", None),
@@ -63,9 +59,7 @@ def test_a_job_is_given_the_model_that_the_command_line_named(tmp_path: Path, ow
     asyncio.run(run())
 
 
-def test_the_model_is_loaded_explained_and_found_again(
-    start: Callable[..., TestClient], sample: Sample, own: OwnModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_model_is_loaded_explained_and_found_again(start, sample, own, monkeypatch):
     client = start(model=own)
     offered = {"name": own.name, "about": "your own model, as it is; nothing is trained", "own": True}
     assert client.get(f"{API}/catalog").json()["classifiers"][0] == offered
@@ -92,19 +86,19 @@ def test_the_model_is_loaded_explained_and_found_again(
     code = later.post(f"{API}/exports/py", json=body).text
     monkeypatch.chdir(sample.folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    names: dict[str, Any] = {}
+    names = {}
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(code, "code.py", "exec"), names)
     assert np.array_equal(names["e"].counterfactual[0], np.float32(answer["counterfactual"]))
 
 
-def test_requests_cannot_name_a_model(start: Callable[..., TestClient], own: OwnModel) -> None:
+def test_requests_cannot_name_a_model(start, own):
     client = start()
     for name in (own.name, own.source[-64:]):
         error(client.post(f"{API}/classifiers", json={"dataset": "own", "architecture": name}), 422)
 
 
-def test_a_model_of_numbers_is_refused_with_what_to_do(sample: Sample, own: OwnModel) -> None:
+def test_a_model_of_numbers_is_refused_with_what_to_do(sample, own):
     own.file.write_text(
         "import sparcets as sp\n\ndef load():\n    return sp.wrap(lambda X: X.mean((1, 2)), task='regression')\n"
     )
@@ -115,7 +109,7 @@ def test_a_model_of_numbers_is_refused_with_what_to_do(sample: Sample, own: OwnM
 
 
 @pytest.fixture(scope="module")
-def fit(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fit")
     (folder / "gait.npz").write_bytes(npz_bytes())
     options = {"seed": 3, "test_size": 0.3}
@@ -126,7 +120,7 @@ def fit(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_fit_is_used_as_it_is(fit: Path, tmp_path: Path) -> None:
+def test_a_fit_is_used_as_it_is(fit, tmp_path):
     run, explainer = load_fit(fit, device="cpu")
     workspace = Workspace(tmp_path / "workspace")
     record = add_fit(workspace, run, explainer, fit / CLASSIFIER, fit / EXPLAINER)
@@ -136,14 +130,13 @@ def test_a_fit_is_used_as_it_is(fit: Path, tmp_path: Path) -> None:
     ds = sp.load_dataset(fit / "gait.npz", seed=3, test_size=0.3)
     service = StudioService(workspace, Limits(), "cpu")
     e = service.answers.explanation(ExplainRequest(explainer=record.id, rows=[2, len(ds.X_test)]))
-    assert e.ids is not None and ds.ids_test is not None and ds.ids_train is not None
     assert e.ids.tolist() == [ds.ids_test[2], ds.ids_train[0]]  # the split of the fit
     expected = explainer.explain(np.stack([ds.X_test[2], ds.X_train[0]]))
     assert np.array_equal(e.counterfactual, expected.counterfactual)
     service.close()
 
 
-def test_the_command_copies_it(fit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_copies_it(fit, tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
     from sparcets.cli.main import app

@@ -7,58 +7,51 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine
 from functools import wraps
-from pathlib import Path
-from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER
 from sparcets.studio.jobs import FILE, MAX_POINTS, Jobs, TrainingProgress
-from sparcets.studio.models import Job, Limits, TrainClassifier
+from sparcets.studio.models import Limits, TrainClassifier
 from sparcets.studio.processes import command
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 from tests.http_api import error
 
-from .conftest import API, Sample
+from .conftest import API
 
 REQUEST = TrainClassifier(dataset="own", architecture="fcn")
 REPORT = "print(json.dumps(dict(stage='training fcn', done=2, total=5, note='loss 1')), flush=True)"
 
 
-Begin = Callable[..., Jobs]
-
-
 @pytest.fixture
-def begin(tmp_path: Path) -> Begin:
+def begin(tmp_path):
     """Return a function that makes a queue whose worker reads the task and then runs a script."""
 
-    def make(script: str, **limits: Any) -> Jobs:
+    def make(script, **limits):
         script = f"import json, sys, time, os\ntask = json.loads(sys.stdin.readline())\n{script}"
         return Jobs(Workspace(tmp_path), Limits(**limits), worker=[sys.executable, "-c", script])
 
     return make
 
 
-def in_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+def in_a_loop(test):
     """Return a test that runs in an event loop."""
 
     @wraps(test)
-    def run(*args: Any, **fixtures: Any) -> None:
+    def run(*args, **fixtures):
         asyncio.run(test(*args, **fixtures))
 
     return run
 
 
-def get(jobs: Jobs, name: str) -> Job:
+def get(jobs, name):
     return next(job for job in jobs.all() if job.id == name)
 
 
-async def until(jobs: Jobs, name: str, reached: Callable[[Job], bool]) -> Job:
+async def until(jobs, name, reached):
     end = time.monotonic() + 120
     while time.monotonic() < end:
         if reached(job := get(jobs, name)):
@@ -67,12 +60,12 @@ async def until(jobs: Jobs, name: str, reached: Callable[[Job], bool]) -> Job:
     raise AssertionError(get(jobs, name))
 
 
-def ended(job: Job) -> bool:
+def ended(job):
     return job.state not in ("queued", "running")
 
 
 @in_a_loop
-async def test_progress_and_result(begin: Begin, tmp_path: Path) -> None:
+async def test_progress_and_result(begin, tmp_path):
     jobs = begin(f"{REPORT}\nwhile not os.path.exists({str(tmp_path / 'seen')!r}): time.sleep(0.01)")
     job = jobs.submit(REQUEST)
     assert job.title == "training fcn" and job.parent == "own" and job.kind == "classifier"
@@ -84,7 +77,7 @@ async def test_progress_and_result(begin: Begin, tmp_path: Path) -> None:
 
 
 @in_a_loop
-async def test_cancel_ends_the_process_and_removes_its_files(begin: Begin, tmp_path: Path) -> None:
+async def test_cancel_ends_the_process_and_removes_its_files(begin, tmp_path):
     name = f"'.' + task['id'] + '{TEMPORARY}12345678'"
     folder = f"folder = os.path.join(task['workspace'], 'classifiers', {name})\nos.mkdir(folder)"
     partial = (
@@ -109,7 +102,7 @@ async def test_cancel_ends_the_process_and_removes_its_files(begin: Begin, tmp_p
 
 
 @in_a_loop
-async def test_the_list_survives_a_restart_and_says_what_was_lost(begin: Begin, tmp_path: Path) -> None:
+async def test_the_list_survives_a_restart_and_says_what_was_lost(begin, tmp_path):
     first = begin(f"{REPORT}\nif task['request']['architecture'] == 'fcn': time.sleep(3600)")
     done = first.submit(TrainClassifier(dataset="own", architecture="tcn"))
     await until(first, done.id, ended)
@@ -120,7 +113,7 @@ async def test_the_list_survives_a_restart_and_says_what_was_lost(begin: Begin, 
     again = begin("")  # as after a crash: the first was not closed
     assert [job.state for job in again.all()] == ["done", "lost", "lost"]
     assert get(again, done.id).curves == get(first, done.id).curves != {}
-    assert "Start it again" in get(again, running.id).error.message  # type: ignore[union-attr]
+    assert "Start it again" in get(again, running.id).error.message
     with pytest.raises(ApiError, match="already lost"):
         await again.cancel(queued.id)
     (tmp_path / "classifiers" / running.id).mkdir()  # the studio was killed after the last file, and before the list
@@ -141,7 +134,7 @@ async def test_the_list_survives_a_restart_and_says_what_was_lost(begin: Begin, 
     ],
 )
 @in_a_loop
-async def test_failures(begin: Begin, script: str, limits: dict[str, Any], code: str, text: str) -> None:
+async def test_failures(begin, script, limits, code, text):
     jobs = begin(script, **limits)
     failed = await until(jobs, jobs.submit(REQUEST).id, ended)
     assert failed.state == "failed" and failed.error is not None
@@ -150,14 +143,14 @@ async def test_failures(begin: Begin, script: str, limits: dict[str, Any], code:
 
 @pytest.mark.skipif(os.name != "posix", reason="sessions are POSIX")
 @in_a_loop
-async def test_ctrl_c_in_the_terminal_of_the_studio_does_not_reach_the_process(begin: Begin) -> None:
+async def test_ctrl_c_in_the_terminal_of_the_studio_does_not_reach_the_process(begin):
     jobs = begin("print(json.dumps(dict(stage='', done=1, total=2, note=str(os.getpgid(0)))), flush=True)\nos._exit(9)")
     job = await until(jobs, jobs.submit(REQUEST).id, ended)
     assert job.note and int(job.note) != os.getpgid(0)  # Ctrl-C is sent to the group of the studio, which ends it
 
 
 @in_a_loop
-async def test_the_queue_is_limited(begin: Begin) -> None:
+async def test_the_queue_is_limited(begin):
     jobs = begin(f"{REPORT}\ntime.sleep(3600)", queued_jobs=1)
     await until(jobs, jobs.submit(REQUEST).id, lambda j: j.done > 0)
     jobs.submit(REQUEST)
@@ -167,7 +160,7 @@ async def test_the_queue_is_limited(begin: Begin) -> None:
     await jobs.close()
 
 
-def test_items_used_by_a_job_are_not_removed(client: TestClient, sample: Sample) -> None:
+def test_items_used_by_a_job_are_not_removed(client, sample):
     for name in (sample.nearest, sample.ics):
         client.delete(f"{API}/explainers/{name}")
     job = client.post(f"{API}/explainers", json={"classifier": sample.classifier, "method": "sparcets"}).json()
@@ -176,7 +169,7 @@ def test_items_used_by_a_job_are_not_removed(client: TestClient, sample: Sample)
     assert client.delete(f"{API}/classifiers/{sample.classifier}").status_code == 204
 
 
-def test_a_real_job_from_request_to_answer(client: TestClient, sample: Sample) -> None:
+def test_a_real_job_from_request_to_answer(client, sample):
     request = {"classifier": sample.classifier, "method": "nearest", "preset": "tiny"}
     response = client.post(f"{API}/explainers", json=request)
     assert response.status_code == 202
@@ -196,7 +189,7 @@ def test_a_real_job_from_request_to_answer(client: TestClient, sample: Sample) -
     assert [e["id"] for e in found][-1] == name and "Nearest" in found[-1]["summary"]
 
 
-def test_invalid_requests_are_rejected_before_they_are_queued(client: TestClient) -> None:
+def test_invalid_requests_are_rejected_before_they_are_queued(client):
     problem = error(client.post(f"{API}/classifiers", json={"dataset": "own", "architecture": "fcnn"}), 422)
     assert "Did you mean 'fcn'" in problem["message"]
     error(client.post(f"{API}/classifiers", json={"dataset": "none", "architecture": "fcn"}), 404)
@@ -204,22 +197,20 @@ def test_invalid_requests_are_rejected_before_they_are_queued(client: TestClient
     assert client.get(f"{API}/jobs").json() == []
 
 
-def run(sample: Sample, request: dict[str, Any]) -> subprocess.Popen[str]:
+def run(sample, request):
     process = subprocess.Popen(
         command("sparcets.studio.processes", "train"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     task = {"workspace": str(sample.folder), "id": "new", "seed": 0, "device": "cpu", **request}
-    assert process.stdin is not None
     process.stdin.write(json.dumps(task) + "\n")
     process.stdin.flush()
     return process
 
 
-def test_an_error_is_reported(sample: Sample) -> None:
+def test_an_error_is_reported(sample):
     (sample.folder / "datasets" / "own" / "own.npz").write_bytes(b"broken")
     request = {"dataset": "own", "architecture": "fcn", "preset": "tiny"}
     process = run(sample, {"kind": "classifier", "request": request})
-    assert process.stdout is not None and process.stdin is not None
     (line,) = process.stdout.read().splitlines()
     assert process.wait() == 2
     process.stdin.close()
@@ -229,7 +220,7 @@ def test_an_error_is_reported(sample: Sample) -> None:
     assert not (sample.folder / "classifiers" / "new").exists()
 
 
-def test_stages_count_by_the_time_they_take() -> None:
+def test_stages_count_by_the_time_they_take():
     progress = TrainingProgress("fitting sparcets")
     shares = []
     for stage, done, total in (
@@ -242,7 +233,7 @@ def test_stages_count_by_the_time_they_take() -> None:
     assert progress.left(60.0) == pytest.approx(0, abs=1e-9)
 
 
-def test_learning_curves_hold_one_value_per_epoch() -> None:
+def test_learning_curves_hold_one_value_per_epoch():
     progress = TrainingProgress("fitting sparce")
     for epoch in range(1, 4):
         for _ in range(2):  # the same epoch is reported twice

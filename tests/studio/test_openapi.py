@@ -2,23 +2,21 @@
 
 import sys
 from functools import partial
-from typing import Any
 
 import pytest
-from fastapi.testclient import TestClient
 
 from sparcets.studio.app import create_app
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import Limits
 from tests.http_api import statuses_of
 
-from .conftest import API, BEARER, N_TEST, TOKEN, Sample
+from .conftest import API, BEARER, N_TEST, TOKEN
 
 pytest.importorskip("schemathesis", reason="needs schemathesis, of the extra dev")
 HEADERS = {"Host": "127.0.0.1", **BEARER}
 
 
-def test_the_api_is_documented(client: TestClient) -> None:
+def test_the_api_is_documented(client):
     document = client.get(f"{API}/openapi.json").json()
     assert document["openapi"].startswith("3.")
     operations = [o for path in document["paths"].values() for o in path.values()]
@@ -29,7 +27,7 @@ def test_the_api_is_documented(client: TestClient) -> None:
 
 
 @pytest.fixture
-def app(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Any:
+def app(sample, monkeypatch):
     # The worker exits at once: training would take seconds per request and is tested elsewhere.
     worker = [sys.executable, "-S", "-c", "input()"]
     monkeypatch.setattr("sparcets.studio.app.Jobs", partial(Jobs, worker=worker))
@@ -37,7 +35,7 @@ def app(sample: Sample, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("valid", [True, False])
-def test_every_operation_conforms_to_its_description(app: Any, sample: Sample, valid: bool) -> None:
+def test_every_operation_conforms_to_its_description(app, sample, valid):
     statuses = statuses_of(app, f"{API}/openapi.json", valid, HEADERS, partial(use_existing_items, sample=sample))
     if valid:  # every operation also succeeded at least once, so that not only error responses were checked
         succeeded = {label for label, codes in statuses.items() if any(code < 300 for code in codes)}
@@ -52,7 +50,7 @@ NEVER_VALID = {
 }
 
 
-def use_existing_items(case: Any, sample: Sample) -> None:
+def use_existing_items(case, sample):
     """Replace generated ids and rows by those of the workspace."""
     if case.method == "DELETE":
         return

@@ -1,14 +1,12 @@
 """Recordings in one list, and groups of answers: the map, what is common, and the exception that was planted."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.core.errors import ConstraintError
-from sparcets.core.explanation import Explanation
 from sparcets.data.recordings import Recordings
 from sparcets.studio.answers import draw
 from sparcets.studio.models import Stroke
@@ -22,16 +20,16 @@ ROWS = np.arange(10 * 4 * 2, dtype=np.float32).reshape(10, 4, 2)
 LABELS = np.array([0, 1] * 5)
 
 
-def make(**known: Any) -> sp.Dataset:
+def make(**known):
     return sp.Dataset.from_arrays(ROWS, LABELS, split=(np.arange(6), np.arange(6, 10)), **known)
 
 
-def new(n: int = 2, **known: Any) -> Recordings:
+def new(n=2, **known):
     given = {"feature_names": None, "lengths": None, "labels": None, "ids": None, "subjects": None, **known}
     return Recordings(X=np.full((n, 4, 2), -1, dtype=np.float32), **given)
 
 
-def test_test_series_come_first_then_training_then_new_ones() -> None:
+def test_test_series_come_first_then_training_then_new_ones():
     every = AllRecordings(make(), [new(), new(1, labels=np.array(["1"]))])
     assert len(every) == 13 and every.part_names.tolist() == ["test"] * 4 + ["train"] * 6 + ["new"] * 3
     chosen = every.choose([0, 4, 9, 12])
@@ -43,19 +41,19 @@ def test_test_series_come_first_then_training_then_new_ones() -> None:
         every.choose([13])
 
 
-def test_names_are_those_of_the_files() -> None:
+def test_names_are_those_of_the_files():
     ids = np.array([f"P{i}" for i in range(10)])
     every = AllRecordings(make(ids=ids), [new(), new(1, ids=np.array(["late"]))])
-    assert every.choose([0, 4, 10, 12]).ids.tolist() == ["P6", "P0", "recording 10", "late"]  # type: ignore[union-attr]
+    assert every.choose([0, 4, 10, 12]).ids.tolist() == ["P6", "P0", "recording 10", "late"]
     assert np.flatnonzero(every.matches("6")).tolist() == [0, 6]  # and the number 6
     assert np.flatnonzero(every.matches("LATE")).tolist() == [12] and not every.matches("nobody").any()
     assert AllRecordings(make()).matches("#7").tolist() == [row == 7 for row in range(10)]
 
 
-def test_only_what_is_shown_is_predicted() -> None:
-    asked: list[int] = []
+def test_only_what_is_shown_is_predicted():
+    asked = []
 
-    def model(series: Any) -> Any:
+    def model(series):
         asked.append(len(series))
         return np.stack([series.mean((1, 2)) > 40, series.mean((1, 2)) <= 40], axis=1).astype(float)
 
@@ -68,7 +66,7 @@ def test_only_what_is_shown_is_predicted() -> None:
     assert asked == [2, 8]
 
 
-def test_nothing_is_drawn_where_nothing_may_change() -> None:
+def test_nothing_is_drawn_where_nothing_may_change():
     stroke = Stroke(feature="b", at=2, width=1, by=4.0)
     with pytest.raises(ConstraintError, match="b may not change"):
         draw(np.zeros((5, 2)), [stroke], ["a", "b"], np.array([True, False]), 5)
@@ -79,7 +77,7 @@ CLF = sp.wrap(mean_proba)
 
 
 @pytest.fixture(scope="module")
-def answers() -> Explanation:
+def answers():
     """Ten answers that raise the second feature at the steps 4 to 7; the last one lowers the fourth instead."""
     queries = X[Y == 0][:10]
     e = sp.Nearest(CLF).fit(X, Y).explain(queries, target=1)
@@ -91,7 +89,7 @@ def answers() -> Explanation:
     return replace(e, counterfactual=made, proba_after=after, status=np.full(10, "refined", dtype="<U9"))
 
 
-def test_what_is_common_and_who_is_the_exception(answers: Explanation) -> None:
+def test_what_is_common_and_who_is_the_exception(answers):
     found = summarise(answers, rows=list(range(100, 110)))
     assert found.n == found.n_reached == 10 and found.verdicts == {"doubtful": 10}
     share, change = np.array(found.share), np.array(found.change)
@@ -104,7 +102,7 @@ def test_what_is_common_and_who_is_the_exception(answers: Explanation) -> None:
     assert exception.row == 109 and answers.feature_names[3] in exception.why
 
 
-def test_recordings_without_an_answer_are_exceptions(answers: Explanation) -> None:
+def test_recordings_without_an_answer_are_exceptions(answers):
     status = answers.status.copy()
     status[2] = "not_found"
     found = summarise(replace(answers[:9], status=status[:9]), rows=list(range(9)))
@@ -112,16 +110,16 @@ def test_recordings_without_an_answer_are_exceptions(answers: Explanation) -> No
     assert np.array(found.share)[5, 1] == 1.0
 
 
-def test_the_confusion_table_and_the_points() -> None:
+def test_the_confusion_table_and_the_points():
     ds = sp.Dataset.from_arrays(X, Y, ids=np.arange(60))
     every = AllRecordings(ds)
     found = overview(every, Predictions(CLF, every))
     right = [CLF.predict(part) == labels for part, labels in ((ds.X_test, ds.y_test), (ds.X_train, ds.y_train))]
     for part, correct in zip(("test", "train"), right, strict=True):
-        table = np.array(found.confusion[part])  # type: ignore[index]
+        table = np.array(found.confusion[part])
         assert table.sum() == len(correct) and np.trace(table) == correct.sum()
     assert "new" not in found.confusion and len(found.x) == len(found.y) == len(found.predicted) == 60
-    assert found.names is not None and found.names[0] == str(ds.ids_test[0])  # type: ignore[index]
+    assert found.names[0] == str(ds.ids_test[0])
     places = positions(every)
     of_class = [places[every.labels == k].mean(0) for k in range(3)]
     spread = np.mean([places[every.labels == k].std(0) for k in range(3)])
@@ -129,7 +127,7 @@ def test_the_confusion_table_and_the_points() -> None:
     assert np.array_equal(places, positions(every))
 
 
-def test_points_of_padded_and_missing_series() -> None:
+def test_points_of_padded_and_missing_series():
     series = X.copy()
     series[3, 5:9, 2] = np.nan
     ds = sp.Dataset.from_arrays(series, Y, lengths=np.full(60, 12))

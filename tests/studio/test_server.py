@@ -7,10 +7,7 @@ import signal
 import socket
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +19,7 @@ STATUS = "/api/v1/status"
 
 
 @contextmanager
-def running(*options: str, **how: Any) -> Iterator[tuple[dict[str, str], Any]]:
+def running(*options, **how):
     """Start the studio and yield its start message as a dict, and the stream of what it says later."""
     with started("studio", "--port", "0", *options, **how) as (process, said):
         yield said, process.stderr
@@ -30,11 +27,11 @@ def running(*options: str, **how: Any) -> Iterator[tuple[dict[str, str], Any]]:
         assert (process.wait(120), process.stderr.read()) == (130, "sparcets: stopped\n")
 
 
-def get(url: str, token: str | None = None) -> tuple[int, bytes]:
+def get(url, token=None):
     return send(url, {} if token is None else {"Authorization": f"Bearer {token}"})
 
 
-def send(url: str, headers: dict[str, str], body: Any = None) -> tuple[int, bytes]:
+def send(url, headers, body=None):
     content = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, content, {"Content-Type": "application/json", **headers})
     try:
@@ -45,7 +42,7 @@ def send(url: str, headers: dict[str, str], body: Any = None) -> tuple[int, byte
             return error.code, error.read()
 
 
-def test_the_address_holds_a_code_and_the_token_is_in_its_file(tmp_path: Path) -> None:
+def test_the_address_holds_a_code_and_the_token_is_in_its_file(tmp_path):
     with running("--workspace", str(tmp_path / "w")) as (message, _):
         address, _, code = message["studio"].partition("/login#code=")
         token = (tmp_path / "w" / "token").read_text().strip()
@@ -61,7 +58,7 @@ def test_the_address_holds_a_code_and_the_token_is_in_its_file(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal of POSIX")
-def test_enter_prints_a_new_address(tmp_path: Path) -> None:
+def test_enter_prints_a_new_address(tmp_path):
     ours, theirs = os.openpty()
     try:
         with running("--workspace", str(tmp_path / "w"), stdin=theirs) as (message, later):
@@ -77,21 +74,20 @@ def test_enter_prints_a_new_address(tmp_path: Path) -> None:
         os.close(theirs)
 
 
-def test_other_hosts(tmp_path: Path) -> None:
+def test_other_hosts(tmp_path):
     with running("--workspace", str(tmp_path / "w"), "--host", "0.0.0.0") as (message, _):
         token, port = (tmp_path / "w" / "token").read_text().strip(), re.search(r":(\d+)/", message["studio"])
-        assert port is not None
         address = f"http://127.0.0.1:{port[1]}"
         assert get(f"{address}{STATUS}")[0] == 401 and get(f"{address}{STATUS}", token)[0] == 200
 
 
-def test_the_browser_is_not_given_the_code_as_an_argument(tmp_path: Path) -> None:
+def test_the_browser_is_not_given_the_code_as_an_argument(tmp_path):
     page = "http://127.0.0.1:8765/login#code=s3cret-word"
     file = _opening_file(tmp_path, page)
     assert page in file.read_text() and "s3cret" not in file.as_uri() and file.stat().st_mode & 0o077 == 0
 
 
-def test_a_port_in_use_is_an_error_on_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_an_error_on_one_line(tmp_path, capsys):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()

@@ -3,10 +3,7 @@
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,17 +16,15 @@ from sparcets.studio.service import StudioService, Turns
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 
-from .conftest import Sample
 
-
-def make_service(tmp_path: Path, **limits: Any) -> StudioService:
+def make_service(tmp_path, **limits):
     return StudioService(Workspace(tmp_path), Limits(**limits), "cpu")
 
 
-def test_the_time_limit(tmp_path: Path) -> None:
+def test_the_time_limit(tmp_path):
     service, released = make_service(tmp_path, seconds=0.05), threading.Event()
 
-    async def run() -> None:
+    async def run():
         with pytest.raises(ApiError, match=r"longer than 0\.05 s") as raised:
             await service.run(lambda: released.wait(120))
         assert raised.value.status_code == 408 and raised.value.code == "too_slow"
@@ -39,10 +34,10 @@ def test_the_time_limit(tmp_path: Path) -> None:
     service.close()
 
 
-def test_the_queue_is_limited(tmp_path: Path) -> None:
+def test_the_queue_is_limited(tmp_path):
     service, released = make_service(tmp_path, queued_requests=2), threading.Event()
 
-    async def run() -> None:
+    async def run():
         queued = [asyncio.create_task(service.run(lambda: released.wait(120))) for _ in range(2)]
         await asyncio.sleep(0)
         with pytest.raises(ApiError) as raised:
@@ -56,10 +51,10 @@ def test_the_queue_is_limited(tmp_path: Path) -> None:
     service.close()
 
 
-def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path: Path) -> None:
+def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path):
     service, released, calls = make_service(tmp_path, seconds=0.2), threading.Event(), []
 
-    async def run() -> None:
+    async def run():
         first = asyncio.create_task(service.run(lambda: released.wait(120)))
         second = asyncio.create_task(service.run(lambda: calls.append("second")))
         errors = await asyncio.gather(first, second, return_exceptions=True)
@@ -72,10 +67,10 @@ def test_a_request_that_timed_out_in_the_queue_is_not_run(tmp_path: Path) -> Non
     service.close()
 
 
-NOTE: ContextVar[str] = ContextVar("note", default="none")
+NOTE = ContextVar("note", default="none")
 
 
-def test_work_that_calls_sys_exit_fails_and_the_next_goes_on() -> None:
+def test_work_that_calls_sys_exit_fails_and_the_next_goes_on():
     turns = Turns("test")
     with pytest.raises(RuntimeError, match=r"sys\.exit\(3\) was called"):
         turns.submit(lambda: sys.exit(3)).result(60)
@@ -83,10 +78,10 @@ def test_work_that_calls_sys_exit_fails_and_the_next_goes_on() -> None:
     turns.close()
 
 
-def test_urgent_work_comes_first_and_interrupts() -> None:
+def test_urgent_work_comes_first_and_interrupts():
     turns, order, begun, more = Turns("test"), [], threading.Event(), threading.Event()
 
-    def search() -> str:
+    def search():
         order.append("search begins")
         NOTE.set("of the search")
         begun.set()
@@ -95,7 +90,7 @@ def test_urgent_work_comes_first_and_interrupts() -> None:
         order.append("search ends")
         return "found"
 
-    def ask() -> None:
+    def ask():
         order.append(f"asked, note {NOTE.get()}")  # what the search has set is not seen
         pause()  # does nothing: nothing interrupts what is urgent
 
@@ -119,20 +114,20 @@ def test_urgent_work_comes_first_and_interrupts() -> None:
 
 
 @pytest.fixture(scope="module")
-def fitted(template: Path) -> tuple[sp.Explainer, Any]:
+def fitted(template):
     ds = sp.load_dataset(template / "datasets" / "own" / "own.npz", seed=0)
     clf = sp.load_classifier(template / "classifiers" / "fcn")
     ex = sp.Explainer(clf, sp.ExplainerConfig.tiny()).fit(ds)
     return ex, ds.X_test[clf.predict(ds.X_test) == 0][:1]
 
 
-def test_a_search_in_a_search_changes_neither(fitted: tuple[sp.Explainer, Any]) -> None:
+def test_a_search_in_a_search_changes_neither(fitted):
     ex, x = fitted
     alone = ex.explain(x, target=1, sparsity=0.02)
-    within: list[Any] = []
+    within = []
     outside = copy_context()
 
-    def interrupt() -> None:
+    def interrupt():
         now = len(within) % 9 == 0  # now and then
         within.append(outside.run(ex.explain, x, target=2).counterfactual if now else None)
 
@@ -149,13 +144,13 @@ class CountingAnswers(Answers):
 
     computed: list[int]
 
-    def explain(self, request: ExplainRequest) -> Any:
+    def explain(self, request):
         self.computed += request.rows
         return super().explain(request)
 
 
 @pytest.fixture
-def answers(sample: Sample) -> Iterator[CountingAnswers]:
+def answers(sample):
     service = StudioService(Workspace(sample.folder), Limits(), "cpu")
     counting = CountingAnswers(service)
     counting.computed = []
@@ -163,11 +158,11 @@ def answers(sample: Sample) -> Iterator[CountingAnswers]:
     service.close()
 
 
-def ask(**options: Any) -> ExplainRequest:
+def ask(**options):
     return ExplainRequest(**{"explainer": "nearest", "rows": [0], **options})
 
 
-def test_an_answer_is_computed_once(answers: CountingAnswers) -> None:
+def test_an_answer_is_computed_once(answers):
     first = answers.respond(ask())
     named = ask(target=first.answers[0].target)  # what was the runner-up is the same question
     assert answers.respond(ask()) == first == answers.respond(named) and answers.computed == [0]
@@ -178,18 +173,18 @@ def test_an_answer_is_computed_once(answers: CountingAnswers) -> None:
     assert answers.computed == [0, 0, 1, 0, 0, 0]
 
 
-def test_a_file_is_made_of_the_answers_on_the_page(answers: CountingAnswers) -> None:
+def test_a_file_is_made_of_the_answers_on_the_page(answers):
     answers.respond(ask(rows=[3]))
     request = ExportRequest(explainer="nearest", rows=[3, 5], shown=1)
     assert answers.known(request) is None
     e = answers.explanation(request)
     assert answers.computed == [3, 5]  # the first was known
     known = answers.known(request)
-    assert known is not None and np.array_equal(known.counterfactual, e.counterfactual)
+    assert np.array_equal(known.counterfactual, e.counterfactual)
     assert e.query_index.tolist() == [0, 1] and answers.computed == [3, 5]
 
 
-def test_answers_of_a_removed_explainer_are_not_given(answers: CountingAnswers) -> None:
+def test_answers_of_a_removed_explainer_are_not_given(answers):
     answers.respond(ask())
     answers.service.workspace.remove("explainers", "nearest")
     for method in (answers.respond, answers.known):
@@ -197,7 +192,7 @@ def test_answers_of_a_removed_explainer_are_not_given(answers: CountingAnswers) 
             method(ask())
 
 
-def test_the_number_of_queries_of_a_file_is_limited(sample: Sample) -> None:
+def test_the_number_of_queries_of_a_file_is_limited(sample):
     service = StudioService(Workspace(sample.folder), Limits(rows=2, exported_rows=4), "cpu")
     for rows in ([0, 1], [2, 3]):
         service.answers.respond(ask(rows=rows))
@@ -208,8 +203,8 @@ def test_the_number_of_queries_of_a_file_is_limited(sample: Sample) -> None:
     service.close()
 
 
-def test_the_size_of_items_counts() -> None:
-    cache: LruCache[str] = LruCache(5, len)
+def test_the_size_of_items_counts():
+    cache = LruCache(5, len)
     for key, item in (("a", "12"), ("b", "345"), ("a", "1")):
         cache.put(key, item)
     assert cache.find("a") == "1" and cache.find("b") == "345"  # 4 in all: the first "a" does not count any more

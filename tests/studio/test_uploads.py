@@ -7,16 +7,12 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict, fields
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from fastapi.testclient import TestClient
 from starlette.requests import ClientDisconnect
 
 from sparcets.core.errors import DataError, TooLargeError
@@ -30,20 +26,20 @@ from sparcets.web.errors import ApiError
 from sparcets.web.requests import MIB
 from tests.http_api import error
 
-from .conftest import API, Sample, npz_bytes
+from .conftest import API, npz_bytes
 
 CSV = "series,time,label,a,b\n" + "".join(
     f"{s},{t / 10},{'sick' if s % 2 else 'well'},{s + t}.25,{s * t}\n" for s in range(10) for t in range(3 + s % 2)
 )
 
 
-def padded_bomb(n: int) -> str:
+def padded_bomb(n):
     """Return a small table of n series of one step, and one of n steps."""
     rows = [f"{s},0,{s % 2},1" for s in range(n)] + [f"0,{t},0,1" for t in range(1, n)]
     return "series,time,label,a\n" + "\n".join(rows)
 
 
-def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
+def test_a_zip_bomb_is_refused(tmp_path):
     bomb = tmp_path / "bomb.npz"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("X.npy", b"\0" * 2_000_000)
@@ -61,20 +57,20 @@ def test_a_zip_bomb_is_refused(tmp_path: Path) -> None:
         ({"record_bytes": 100}, "2 features and 2 classes"),
     ],
 )
-def test_tables_above_a_limit_are_refused(tmp_path: Path, limits: dict[str, int], words: str) -> None:
+def test_tables_above_a_limit_are_refused(tmp_path, limits, words):
     (tmp_path / "a.csv").write_text(CSV)
     read_dataset(tmp_path / "a.csv", Limits(), 0)
     with pytest.raises(TooLargeError, match=words):
         read_dataset(tmp_path / "a.csv", dataclasses.replace(Limits(), **limits), 0)
 
 
-def test_numbers_to_predict_are_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_numbers_to_predict_are_refused_with_what_to_do(tmp_path):
     np.savez(file := tmp_path / "a.npz", X=np.zeros((4, 3, 2)), y=np.array([0.5, 1, 0, 1]), task="regression")
     with pytest.raises(DataError, match=r"^a\.npz holds numbers to predict; .* sparcets fit -o task=regression"):
         read_dataset(file, Limits(), seed=0)
 
 
-def test_missing_values_are_counted(tmp_path: Path) -> None:
+def test_missing_values_are_counted(tmp_path):
     X, y = make_series(30)
     X[0, 3, 1] = np.nan
     np.savez(tmp_path / "gaps.npz", X=X, y=y)
@@ -83,12 +79,12 @@ def test_missing_values_are_counted(tmp_path: Path) -> None:
     assert _plain(X[0])[3][1] is None and _plain(X[0])[3][0] == float(X[0, 3, 0])
 
 
-def task(file: Path, **more: Any) -> dict[str, Any]:
+def task(file, **more):
     out, limits = str(file.with_name("out.npz")), asdict(Limits())
     return {"file": str(file), "out": out, "seed": 3, "like": None, "limits": limits, **more}
 
 
-def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path, monkeypatch):
     monkeypatch.setattr("sparcets.studio.uploads.limit_memory", lambda _: None)  # not of the tests themselves
     (tmp_path / "a.csv").write_text(CSV)
     known = carry_out(task(tmp_path / "a.csv"))
@@ -103,7 +99,7 @@ def test_the_arrays_that_are_written_are_those_that_were_read(tmp_path: Path, mo
     assert known == describe(again) and known["padded"] and known["sampling_rate"] == 10
 
 
-def test_recordings_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recordings_without_labels(tmp_path, monkeypatch):
     monkeypatch.setattr("sparcets.studio.uploads.limit_memory", lambda _: None)
     (tmp_path / "a.csv").write_text("series,time,b,a\n1,0,5,1\n1,1,6,2\n")
     like = {"feature_names": ["a", "b"], "n_steps": 3, "padded": True}
@@ -114,40 +110,38 @@ def test_recordings_without_labels(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
 
 
-def run(given: dict[str, Any]) -> dict[str, Any]:
+def run(given):
     """Run the process and return its outcome."""
 
-    async def read() -> bytes:
+    async def read():
         command = processes.command("sparcets.studio.uploads", "read")
         async with processes.running(command, given, {}) as (process, output):
             text = await output.read()
             assert await process.wait() == 0
             return text
 
-    outcome: dict[str, Any] = json.loads(asyncio.run(read()))
-    return outcome
+    return json.loads(asyncio.run(read()))
 
 
-def test_memory_is_limited(tmp_path: Path) -> None:
+def test_memory_is_limited(tmp_path):
     (tmp_path / "a.csv").write_text(padded_bomb(6000))  # 288 MB of padding in 0.1 MB
     outcome = run(task(tmp_path / "a.csv", limits=asdict(Limits(reader_bytes=200 * MIB))))
     assert outcome["error"] == "TooLargeError" and "more than 200 MiB" in outcome["message"]
     assert not (tmp_path / "out.npz").exists()
 
 
-def test_the_process_ends_with_the_studio(tmp_path: Path) -> None:
+def test_the_process_ends_with_the_studio(tmp_path):
     waiting = ["-c", "import time; from sparcets.studio import processes; processes.begin(); time.sleep(60)"]
 
-    async def run_until_its_end() -> int:
+    async def run_until_its_end():
         async with processes.running([sys.executable, *waiting], task(tmp_path / "a.csv"), {}) as (process, _):
-            assert process.stdin is not None
             process.stdin.close()
             return await asyncio.wait_for(process.wait(), 60)
 
     assert asyncio.run(run_until_its_end()) == 1
 
 
-def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> None:
+def test_modules_are_not_looked_for_in_the_current_folder(tmp_path):
     (tmp_path / "numpy.py").write_text("raise SystemExit('planted')")
     command = processes.command("sparcets.core.series", "main")
     command[-1] = command[-1].replace(
@@ -156,12 +150,11 @@ def test_modules_are_not_looked_for_in_the_current_folder(tmp_path: Path) -> Non
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.startswith("2.718")
 
 
-Start = Callable[..., TestClient]
 UPLOAD = f"{API}/datasets/upload"
 SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
 
 
-def left(folder: Path) -> list[str]:
+def left(folder):
     return sorted(path.name for path in (folder / "datasets").iterdir())
 
 
@@ -174,22 +167,20 @@ def left(folder: Path) -> list[str]:
         ({"uploads": 0}, CSV.encode(), 429, "busy", "uploaded already"),
     ],
 )
-def test_what_is_refused_leaves_nothing(
-    start: Start, sample: Sample, limits: dict[str, Any], content: bytes, status: int, code: str, words: str
-) -> None:
+def test_what_is_refused_leaves_nothing(start, sample, limits, content, status, code, words):
     problem = error(start(limits=Limits(**limits)).post(UPLOAD, params={"filename": "a.csv"}, content=content), status)
     assert problem["code"] == code and words in problem["message"] and str(sample.folder) not in problem["message"]
     assert left(sample.folder) == ["own"]
 
 
-def test_a_process_that_dies_is_reported(start: Start, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_dies_is_reported(start, sample, monkeypatch):
     monkeypatch.setattr(processes, "command", lambda *_: [sys.executable, "-S", "-c", "import os; os.abort()"])
     problem = error(start().post(UPLOAD, params={"filename": "a.csv"}, content=CSV.encode()), 422)
     assert problem["code"] == "unreadable" and "exit code" in problem["message"]
     assert left(sample.folder) == ["own"]
 
 
-def test_answers_do_not_wait_for_an_upload(start: Start, sample: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_do_not_wait_for_an_upload(start, sample, monkeypatch):
     client = start(limits=Limits(reader_seconds=3.0))
     request = {"explainer": sample.nearest, "rows": [0]}
     client.post(f"{API}/explanations", json=request)  # loads what it needs
@@ -207,25 +198,25 @@ def test_answers_do_not_wait_for_an_upload(start: Start, sample: Sample, monkeyp
 class Client:
     """The parts of a request that an upload needs; it breaks off after the body, or within it."""
 
-    def __init__(self, *, within: bool) -> None:
+    def __init__(self, *, within):
         self.within = within
 
-    async def stream(self) -> AsyncIterator[bytes]:
+    async def stream(self):
         yield CSV.encode()
         if self.within:
             raise ClientDisconnect
 
-    async def is_disconnected(self) -> bool:
+    async def is_disconnected(self):
         return True
 
 
 @pytest.mark.parametrize("within", [True, False])
-def test_a_client_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, within: bool) -> None:
-    started: list[Any] = []
+def test_a_client_that_breaks_off_leaves_nothing(tmp_path, monkeypatch, within):
+    started = []
     running = processes.running
 
     @asynccontextmanager
-    async def recorded(*given: Any) -> AsyncIterator[Any]:
+    async def recorded(*given):
         async with running(*given) as (process, output):
             started.append(process)
             yield process, output
@@ -234,12 +225,12 @@ def test_a_client_that_breaks_off_leaves_nothing(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(processes, "command", lambda *_: SLEEP)
     uploads = Uploads(Workspace(tmp_path), Limits())
     with pytest.raises(ApiError, match="ended the request"):
-        asyncio.run(uploads.dataset("a.csv", Client(within=within)))  # type: ignore[arg-type]
+        asyncio.run(uploads.dataset("a.csv", Client(within=within)))
     assert left(tmp_path) == [] and all(process.returncode is not None for process in started)
     assert len(started) == (0 if within else 1)
 
 
-def test_recordings_may_be_as_large_as_data_sets(start: Start, sample: Sample) -> None:
+def test_recordings_may_be_as_large_as_data_sets(start, sample):
     client = start(limits=Limits(body_bytes=100))
     content = npz_bytes(20)
     response = client.post(f"{API}/datasets/own/recordings?filename=new.npz", content=content)

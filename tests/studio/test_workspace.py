@@ -1,7 +1,6 @@
 """The workspace: complete items only, no access to other folders, damaged folders are skipped."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -12,11 +11,9 @@ from sparcets.studio.workspace import RECORD, Workspace
 from sparcets.web.errors import ApiError
 from tests.campaigns.folders import snapshot
 
-from .conftest import Sample
-
 
 @pytest.mark.parametrize("name", ["..", "../own", ".own", "", "own/..", "Own", "own\n", "a" * 65])
-def test_only_valid_ids_are_looked_up(sample: Sample, name: str) -> None:
+def test_only_valid_ids_are_looked_up(sample, name):
     own = sample.folder / "datasets" / "own"
     shutil.copy(own / RECORD, sample.folder / "datasets" / RECORD)  # found by ".." and "" without the check
     for other in (".own", "Own"):
@@ -27,7 +24,7 @@ def test_only_valid_ids_are_looked_up(sample: Sample, name: str) -> None:
     assert raised.value.status_code == 404
 
 
-def test_a_damaged_folder_does_not_hide_the_others(sample: Sample, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_folder_does_not_hide_the_others(sample, caplog):
     for name, text in (("broken", "{"), ("other", '{"id": "other"}')):
         (sample.folder / "explainers" / name).mkdir()
         (sample.folder / "explainers" / name / RECORD).write_text(text)
@@ -35,7 +32,7 @@ def test_a_damaged_folder_does_not_hide_the_others(sample: Sample, caplog: pytes
     assert "broken" in caplog.text
 
 
-def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path):
     workspace = Workspace(tmp_path)
     left, empty, theirs = (
         tmp_path / "datasets" / f".{name}{TEMPORARY}12345678" for name in ("left", "empty", "theirs")
@@ -52,7 +49,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_one(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".git/HEAD", "datasets/gait/data.csv", "token"])
-def test_a_folder_with_other_things_does_not_become_a_workspace(tmp_path: Path, name: str) -> None:
+def test_a_folder_with_other_things_does_not_become_a_workspace(tmp_path, name):
     (file := tmp_path / "proj" / name).parent.mkdir(parents=True)
     file.write_text("theirs")
     file.chmod(0o755)
@@ -66,7 +63,7 @@ def test_a_folder_with_other_things_does_not_become_a_workspace(tmp_path: Path, 
     assert snapshot(tmp_path) == before
 
 
-def test_an_item_that_is_a_link_to_elsewhere_is_not_removed(sample: Sample, tmp_path: Path) -> None:
+def test_an_item_that_is_a_link_to_elsewhere_is_not_removed(sample, tmp_path):
     datasets = sample.folder / "datasets"
     (datasets / "own").rename(tmp_path / "elsewhere")
     (datasets / "mine").symlink_to(tmp_path / "elsewhere")

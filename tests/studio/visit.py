@@ -2,8 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -25,7 +23,7 @@ class Studio(NamedTuple):
 
 
 @contextlib.contextmanager
-def running(workspace: Path, *options: str) -> Iterator[Studio]:
+def running(workspace, *options):
     """Start the studio with its command."""
     with started("studio", "--port", "0", "--workspace", str(workspace), *options) as (process, said):
         printed, token = said["studio"], (workspace / "token").read_text().strip()
@@ -35,7 +33,7 @@ def running(workspace: Path, *options: str) -> Iterator[Studio]:
 class Visit:
     """A page that is logged in, and records console errors and the hosts of its requests."""
 
-    def __init__(self, browser: Any, studio: Studio, size: str = "desktop", **options: Any) -> None:
+    def __init__(self, browser, studio, size="desktop", **options):
         width, height = SIZES[size]
         touch = size == "phone"
         self.context = browser.new_context(
@@ -43,8 +41,8 @@ class Visit:
         )
         self.page = self.context.new_page()
         self.page.set_default_timeout(WAIT)
-        self.errors: list[str] = []
-        self.hosts: set[str] = set()
+        self.errors = []
+        self.hosts = set()
         self.page.on("console", lambda m: self.errors.append(m.text) if m.type in ("error", "warning") else None)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
@@ -55,26 +53,26 @@ class Visit:
         self.page.get_by_role("button", name="Log in").click()
         self.page.wait_for_selector("body[data-ready]")
 
-    def get(self, path: str) -> Any:
+    def get(self, path):
         """Return what the API says, whatever the page knows."""
         return self.page.request.get(f"{self.address}{API}{path}", headers=self._headers).json()
 
-    def post(self, path: str, data: Any) -> Any:
+    def post(self, path, data):
         """Return what the API answers to a request."""
         return self.page.request.post(f"{self.address}{API}{path}", data=data, headers=self._headers).json()
 
-    def open(self, **state: Any) -> Any:
+    def open(self, **state):
         """Load the page with a state."""
         self.page.goto("about:blank")
         self.page.goto(f"{self.address}/#{json.dumps(state)}" if state else self.address)
         self.page.wait_for_selector("body[data-ready]")
         return self.page
 
-    def count(self, what: str = "drawn") -> int:
+    def count(self, what="drawn"):
         """Return how often the figure, the curve or a group was drawn."""
         return int(self.page.locator("body").get_attribute(f"data-{what}") or 0)
 
-    def after(self, action: Any, what: str = "drawn") -> None:
+    def after(self, action, what="drawn"):
         """Perform an action and wait until the figure, the curve or a group is drawn again."""
         before = self.count(what)
         action()
@@ -84,17 +82,15 @@ class Visit:
             self.page.wait_for_timeout(20)
         raise AssertionError(f"the {what} was not drawn again")
 
-    def state(self) -> dict[str, Any]:
+    def state(self):
         """Return the state in the URL."""
-        content: dict[str, Any] = json.loads(unquote(urlsplit(self.page.url).fragment) or "{}")
-        return content
+        return json.loads(unquote(urlsplit(self.page.url).fragment) or "{}")
 
-    def answer(self) -> dict[str, Any]:
+    def answer(self):
         """Return the API's first answer for the state of the page."""
-        answer: dict[str, Any] = self.respond()["answers"][0]
-        return answer
+        return self.respond()["answers"][0]
 
-    def respond(self) -> dict[str, Any]:
+    def respond(self):
         """Return the API's response for the state of the page."""
         state = self.state()
         rules = {k: state[k] for k in ("immutable", "frozen", "ranges", "direction") if k in state}
@@ -109,10 +105,8 @@ class Visit:
             "strokes": state.get("strokes", []),
             "find_rest": state.get("findRest", False),
         }
-        response: dict[str, Any] = self.post("/explanations", request)
-        return response
+        return self.post("/explanations", request)
 
-    def trace(self, k: int) -> list[float | None]:
+    def trace(self, k):
         """Return the y values of a line of the plot: 3 is the recording, the last the answer."""
-        values: list[float | None] = self.page.evaluate(f"() => document.querySelector('#plot').data.at({k}).y")
-        return values
+        return self.page.evaluate(f"() => document.querySelector('#plot').data.at({k}).y")

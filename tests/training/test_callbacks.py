@@ -55,7 +55,7 @@ def test_the_weights_of_the_best_epoch_are_kept_with_their_statistics():
     assert (network.weight.item(), network.running_mean.item()) == (1.0, 10.0)
 
 
-def test_among_equals_a_better_tie_value_counts() -> None:
+def test_among_equals_a_better_tie_value_counts():
     stopping = EarlyStopping("error", 99, tie="loss")
     improved = []
     for epoch, (error, loss) in enumerate([(0.5, 1.0), (0.5, 0.8), (0.5, 0.9), (0.6, 0.1), (0.4, 2.0)]):

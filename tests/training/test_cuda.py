@@ -9,7 +9,6 @@ from sparcets.methods import adversarial as gan_training
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.cuda import CapturedStep
-from sparcets.training.loop import Step
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
 
@@ -17,7 +16,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA de
 class Counting:
     names = ("loss",)
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.calls = 0
 
     def update(self, batch):
@@ -25,7 +24,7 @@ class Counting:
         return torch.zeros(1)
 
 
-def test_on_a_cpu_the_step_is_passed_through() -> None:
+def test_on_a_cpu_the_step_is_passed_through():
     step = Counting()
     captured = CapturedStep(step, torch.device("cpu"))
     for _ in range(7):
@@ -37,15 +36,15 @@ def test_on_a_cpu_the_step_is_passed_through() -> None:
 @needs_gpu
 @pytest.mark.parametrize("method", ["Sparce", "Gan", "CounterGan"])
 @pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
-def test_graph_equals_eager(method: str, backbone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graph_equals_eager(method, backbone, monkeypatch):
     X, y = make_series(120)
     classifier = sp.TorchClassifier("bilstm", sp.ClassifierConfig(epochs=5, device="cuda")).fit(X, y)
     # Eight steps: rounding errors grow from step to step in any such training.
     config = getattr(sp, f"{method}Config").tiny().override("train.epochs=1", f"generator.backbone={backbone}")
     config = config.override("device=cuda", "train.batch_size=15", "train.lr=1e-3")
-    captured: list[CapturedStep] = []
+    captured = []
 
-    def capture(step: Step, device: torch.device) -> CapturedStep:
+    def capture(step, device):
         captured.append(CapturedStep(step, device))
         return captured[-1]
 
@@ -69,7 +68,7 @@ CONSTRAINTS = {
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("name", CONSTRAINTS)
-def test_a_training_under_constraints_is_captured_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_training_under_constraints_is_captured_too(name, caplog):
     X, y = make_series(120)
     classifier = sp.wrap(MeanModule().cuda(), n_classes=3)
     config = sp.SparceConfig.tiny().override("train.epochs=4", "device=cuda")
@@ -80,7 +79,7 @@ def test_a_training_under_constraints_is_captured_too(name: str, caplog: pytest.
 
 @pytest.mark.gpu
 @needs_gpu
-def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_that_cannot_be_captured_goes_on_plainly(caplog):
     class Waiting(Counting):
         def update(self, batch):
             super().update(batch)

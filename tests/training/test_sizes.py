@@ -2,7 +2,6 @@
 
 import logging
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,15 +19,15 @@ EPOCHS = 3
 class First(nn.Module):
     """The class is given by the mean of the first feature: below 1, from 1 to 2, or above 2."""
 
-    def __init__(self, n_classes: int = 2) -> None:
+    def __init__(self, n_classes=2):
         super().__init__()
         self.middles = nn.Parameter(torch.arange(n_classes, dtype=torch.float32))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x):
         return -5 * (x[..., :1].mean(1) / 2 - self.middles) ** 2
 
 
-def series(sizes: tuple[int, ...], n_steps: int, n_features: int, seed: int = 0) -> tuple[Any, Any]:
+def series(sizes, n_steps, n_features, seed=0):
     """Return so many series of each class; class k has a first feature of about 2 k."""
     rng = np.random.default_rng(seed)
     y = np.repeat(np.arange(len(sizes)), sizes)
@@ -37,7 +36,7 @@ def series(sizes: tuple[int, ...], n_steps: int, n_features: int, seed: int = 0)
     return X, y
 
 
-def build(method: str, model: Any) -> Any:
+def build(method, model):
     """Return a method with settings that take a second."""
     config = getattr(sp, f"{method}Config").tiny()
     if method == "Explainer":
@@ -47,7 +46,7 @@ def build(method: str, model: Any) -> Any:
     return getattr(sp, method)(model, config)
 
 
-def check(e: sp.Explanation) -> None:
+def check(e):
     """Check what holds of all answers."""
     assert np.isfinite(e.counterfactual).all() and len(e.text(0))
     assert ((e.status == "not_found") == ~e.valid).all()
@@ -57,7 +56,7 @@ def check(e: sp.Explanation) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("method", METHODS)
-def test_any_shape(method: str, shape: tuple[int, int]) -> None:
+def test_any_shape(method, shape):
     X, y = series((12, 12), *shape)
     e = build(method, sp.wrap(First(), n_classes=2)).fit(X, y, progress=False).explain(X[:3], target=1, progress=False)
     check(e)
@@ -67,7 +66,7 @@ def test_any_shape(method: str, shape: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("sizes", [(12, 12, 1), (12, 12, 0), (12, 0, 12), (60, 3), (1, 1)], ids=str)
 @pytest.mark.parametrize("method", METHODS)
-def test_classes_of_any_size(method: str, sizes: tuple[int, ...], caplog: pytest.LogCaptureFixture) -> None:
+def test_classes_of_any_size(method, sizes, caplog):
     X, y = series(sizes, 8, 3)
     model = sp.wrap(First(len(sizes)), class_names=[f"c{k}" for k in range(len(sizes))])
     with caplog.at_level(logging.WARNING):
@@ -83,7 +82,7 @@ def test_classes_of_any_size(method: str, sizes: tuple[int, ...], caplog: pytest
             assert e.valid.all()
 
 
-def test_a_generator_for_a_class_without_series_is_refused() -> None:
+def test_a_generator_for_a_class_without_series_is_refused():
     X, y = series((12, 12, 0), 8, 3)
     config = replace(sp.SparceConfig.tiny(), target=2)
     with pytest.raises(sp.SparcetsError, match="no training series is in the target class"):
@@ -91,7 +90,7 @@ def test_a_generator_for_a_class_without_series_is_refused() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_constant_and_whole_channels(method: str) -> None:
+def test_constant_and_whole_channels(method):
     """Constant, nearly constant, constant in one class, 0 or 1, and whole numbers."""
     X, y = series((24, 24), 10, 6)
     rng = np.random.default_rng(1)

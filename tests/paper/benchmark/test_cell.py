@@ -5,9 +5,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +25,7 @@ TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 15, "lr": 0.01}
 
 
 @pytest.fixture(scope="module")
-def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
+def own_data(tmp_path_factory):
     X, y = make_series(90)
     path = tmp_path_factory.mktemp("data") / "own.npz"
     np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y])
@@ -35,23 +33,21 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def context(tmp_path_factory: pytest.TempPathFactory) -> RunContext:
+def context(tmp_path_factory):
     return RunContext(tmp_path_factory.mktemp("runs"), "cpu")
 
 
 @pytest.fixture(scope="module")
-def cell(own_data: str) -> Cell:
+def cell(own_data):
     return Cell(dataset="own", source=own_data, classifier_config=TINY, method="nearest", target="brisk", keep=3)
 
 
 @pytest.fixture(scope="module")
-def row(cell: Cell, context: RunContext) -> dict[str, Any]:
+def row(cell, context):
     return run_cell(cell, context)  # with its judges
 
 
-def test_the_measures_are_those_of_evaluate(
-    cell: Cell, context: RunContext, row: dict[str, Any], own_data: str
-) -> None:
+def test_the_measures_are_those_of_evaluate(cell, context, row, own_data):
     data = sp.load_dataset(own_data)
     classifier = find_classifier(cell, data, context)
     rows = np.flatnonzero(data.y_test != data.class_names.index("brisk"))
@@ -67,7 +63,7 @@ def test_the_measures_are_those_of_evaluate(
     assert row["queries"] == len(rows) == sum(row["statuses"].values())
 
 
-def test_the_row_holds_cell_settings_and_versions(cell: Cell, row: dict[str, Any]) -> None:
+def test_the_row_holds_cell_settings_and_versions(cell, row):
     assert row["key"] == cell.key and "error" not in row
     for name in ("dataset", "source", "classifier", "method", "preset", "target", "seed", "label", "experiment"):
         assert row[name] == getattr(cell, name), name
@@ -78,7 +74,7 @@ def test_the_row_holds_cell_settings_and_versions(cell: Cell, row: dict[str, Any
         "keep": 3,
         "seconds_per_query": None,
     }
-    assert row["config"]["classifier"] == ClassifierConfig(**TINY, device="cpu").to_dict()  # type: ignore[arg-type]
+    assert row["config"]["classifier"] == ClassifierConfig(**TINY, device="cpu").to_dict()
     assert row["config"]["explainer"] == sp.NearestConfig(device="cpu").to_dict()
     assert row["data"]["digest"] == file_digest(cell) and len(row["data"]["digest"]) == 16
     assert row["device"] == "cpu" and row["versions"]["sparcets"] == sp.__version__
@@ -90,7 +86,7 @@ def test_the_row_holds_cell_settings_and_versions(cell: Cell, row: dict[str, Any
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_the_first_queries_are_explained(cell: Cell, context: RunContext) -> None:
+def test_the_first_queries_are_explained(cell, context):
     capped = replace(cell, queries=4, keep=9)
     row = run_cell(capped, context)
     assert row["queries"] == 4 == row["keep"] and row["request"]["queries"] == 4
@@ -102,7 +98,7 @@ def test_the_first_queries_are_explained(cell: Cell, context: RunContext) -> Non
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_only_the_preset_paper_is_fitted_for_the_target(cell: Cell, context: RunContext) -> None:
+def test_only_the_preset_paper_is_fitted_for_the_target(cell, context):
     quick = ("train.epochs=1", "generator.hidden=4", "generator.layers=1", "generator.dropout=0")
     paper = run_cell(replace(cell, method="sparce", preset="paper", settings=quick, seed=2, queries=3), context)
     assert paper["config"]["explainer"]["target"] == "brisk" and paper["config"]["explainer"]["seed"] == 2
@@ -112,8 +108,8 @@ def test_only_the_preset_paper_is_fitted_for_the_target(cell: Cell, context: Run
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_a_time_limit_is_a_setting_of_peers(cell: Cell, context: RunContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    def first_of_target(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def test_a_time_limit_is_a_setting_of_peers(cell, context, monkeypatch):
+    def first_of_target(sample, model, target_class=None, dataset=None):
         return next(x for x, label in dataset if label == target_class), None
 
     module = ModuleType("cfts.cf_comte.comte")
@@ -128,7 +124,7 @@ def test_a_time_limit_is_a_setting_of_peers(cell: Cell, context: RunContext, mon
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_class_names_that_are_numbers(tmp_path: Path) -> None:
+def test_class_names_that_are_numbers(tmp_path):
     X, y = make_series(60)
     np.savez(tmp_path / "own.npz", X=X, y=np.array([5, 7, 2])[y])
     settings = ("steps=3", "max_lambdas=1")
@@ -141,7 +137,7 @@ def test_class_names_that_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_the_curve(tmp_path: Path) -> None:
+def test_the_curve(tmp_path):
     data = sp.load_dataset("moving_box", n_per_combination=12)
     file = save_dataset(data, tmp_path / "box.npz")
     cell = Cell(
@@ -164,27 +160,18 @@ def test_the_curve(tmp_path: Path) -> None:
         ({"dataset": "motionsense", "source": None, "target": "ups"}, "DataNotFoundError"),
     ],
 )
-def test_an_error_is_in_the_row(
-    cell: Cell,
-    context: RunContext,
-    changes: dict[str, Any],
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_an_error_is_in_the_row(cell, context, changes, message, monkeypatch, tmp_path):
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))  # where no MotionSense is
     row = run_cell(replace(cell, **changes), context)
     assert message in row["error"] and "Traceback" in row["trace"]
     assert row["key"] == replace(cell, **changes).key and "measures" not in row
 
 
-def test_several_threads_train_one_classifier(
-    cell: Cell, own_data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_threads_train_one_classifier(cell, own_data, tmp_path, monkeypatch):
     trained = []
     fit = sp.TorchClassifier.fit
 
-    def slow(self: Any, *arguments: Any, **named: Any) -> Any:
+    def slow(self, *arguments, **named):
         trained.append(self.config.seed)
         time.sleep(0.3)
         return fit(self, *arguments, **named)

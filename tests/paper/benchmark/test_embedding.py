@@ -1,9 +1,5 @@
 """t-SNE maps: the paper's settings, scaling and subsampling."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,15 +11,15 @@ TARGETS = QUERIES[:20] + np.array([50.0, 0.0])
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def seen(monkeypatch):
     """Replace scikit-learn's t-SNE by one that returns the series, and return what it is given."""
-    given: dict[str, Any] = {}
+    given = {}
 
     class Recorder:
-        def __init__(self, n_components: int, perplexity: float, random_state: int, n_iter: int) -> None:
+        def __init__(self, n_components, perplexity, random_state, n_iter):
             given.update(components=n_components, perplexity=perplexity, seed=random_state, iterations=n_iter)
 
-        def fit_transform(self, flat: Any) -> Any:
+        def fit_transform(self, flat):
             given["flat"] = flat
             return flat
 
@@ -31,7 +27,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return given
 
 
-def test_the_paper_s_settings_on_standardised_series(seen: dict[str, Any]) -> None:
+def test_the_paper_s_settings_on_standardised_series(seen):
     embed(QUERIES, TARGETS, {"GAN": QUERIES}, at_most=200)
     flat = seen.pop("flat")
     assert seen == {"components": 2, "perplexity": 4.4, "seed": 0, "iterations": 300}
@@ -42,7 +38,7 @@ def test_the_paper_s_settings_on_standardised_series(seen: dict[str, Any]) -> No
     np.testing.assert_allclose(flat[50:], flat[:30], err_msg="counterfactuals are scaled as the real series are")
 
 
-def test_subsampling_keeps_answers_with_their_queries(seen: dict[str, Any]) -> None:
+def test_subsampling_keeps_answers_with_their_queries(seen):
     maps = embed(QUERIES, TARGETS, {"originals": QUERIES[:0], "GAN": QUERIES}, at_most=10)
     assert [tuple(map(len, points)) for points in maps.values()] == [(10, 10, 0), (10, 10, 10)]
     assert maps["GAN"].queries.tolist() == maps["GAN"].counterfactuals.tolist() == maps["originals"].queries.tolist()

@@ -1,9 +1,6 @@
 """Fits that cells share: trained once, loaded without any difference, trained again if damaged."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,22 +20,22 @@ CONFIG = sp.ExplainerConfig.tiny().override(*QUICK, "device=cpu")
 
 
 @pytest.fixture(scope="module")
-def data() -> sp.Dataset:
+def data():
     return sp.Dataset.from_arrays(*make_series(60, n_steps=9))
 
 
 @pytest.fixture(scope="module")
-def classifier(data: sp.Dataset) -> sp.TorchClassifier:
+def classifier(data):
     return sp.TorchClassifier("fcn", sp.ClassifierConfig(hidden=4, epochs=8, device="cpu")).fit(data)
 
 
 @pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def trained(monkeypatch):
     """Return the methods that are fitted from now on, in order."""
-    names: list[str] = []
+    names = []
     fit = BaseExplainer.fit
 
-    def recorded(self: Any, *arguments: Any, **named: Any) -> Any:
+    def recorded(self, *arguments, **named):
         names.append(self.method)
         return fit(self, *arguments, **named)
 
@@ -46,14 +43,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def answers(explainer: Any, data: sp.Dataset, **request: Any) -> tuple[bytes, ...]:
+def answers(explainer, data, **request):
     e = explainer.explain(data.X_test, **request)
     return e.counterfactual.tobytes(), e.proba_after.tobytes(), e.status.tobytes(), e.reason.tobytes()
 
 
-def test_another_method_classifier_or_data_set_is_another_fit(
-    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
+def test_another_method_classifier_or_data_set_is_another_fit(data, classifier, trained, tmp_path):
     gan = sp.GanConfig.tiny().override("train.epochs=1", "generator.hidden=4", "device=cpu")
     reseeded = sp.TorchClassifier("fcn", replace(classifier.config, seed=5)).fit(data)
     other_kind = sp.TorchClassifier("tcn", classifier.config).fit(data)
@@ -68,9 +63,7 @@ def test_another_method_classifier_or_data_set_is_another_fit(
     assert trained == ["gan", "sparcets", "sparcets", "sparcets"]
 
 
-def test_explainers_without_training_are_not_stored(
-    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
+def test_explainers_without_training_are_not_stored(data, classifier, trained, tmp_path):
     for _ in range(2):
         nearest = sp.Nearest(classifier, sp.NearestConfig(device="cpu"))
         found, seconds = find_explainer(nearest, data, classifier, tmp_path)
@@ -79,11 +72,11 @@ def test_explainers_without_training_are_not_stored(
     assert trained == ["nearest", "nearest", "ics"] and list(tmp_path.iterdir()) == []
 
 
-def truncate(file: Path) -> None:
+def truncate(file):
     file.write_bytes(file.read_bytes()[:60])
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
+DAMAGES = {
     "weights truncated": lambda kept: truncate(kept / FILES.file),
     "empty": lambda kept: (kept / FILES.file).write_text("") and None,
     "killed before the time was written": lambda kept: (kept / SECONDS).unlink(),
@@ -91,9 +84,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_explainer_is_trained_again(
-    damage: str, data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
+def test_a_damaged_explainer_is_trained_again(damage, data, classifier, trained, tmp_path):
     first, _ = find_explainer(sp.Explainer(classifier, CONFIG), data, classifier, tmp_path)
     (kept,) = (path for path in tmp_path.iterdir() if path.is_dir())
     DAMAGES[damage](kept)
@@ -105,7 +96,7 @@ def test_a_damaged_explainer_is_trained_again(
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_cells_that_differ_in_target_and_limit_share_a_fit(trained: list[str], tmp_path: Path) -> None:
+def test_cells_that_differ_in_target_and_limit_share_a_fit(trained, tmp_path):
     X, y = make_series(60, n_steps=9)
     np.savez(tmp_path / "own.npz", X=X, y=np.array(["calm", "brisk", "wild"])[y])
     cell = Cell(
@@ -134,9 +125,7 @@ def test_cells_that_differ_in_target_and_limit_share_a_fit(trained: list[str], t
     assert trained == ["sparcets"] * 6  # repetitions are not shared
 
 
-def test_trainings_that_differ_in_a_weight_without_a_gradient_are_one(
-    data: sp.Dataset, classifier: sp.TorchClassifier, trained: list[str], tmp_path: Path
-) -> None:
+def test_trainings_that_differ_in_a_weight_without_a_gradient_are_one(data, classifier, trained, tmp_path):
     paper = sp.SparceConfig.paper(target=1).override("generator.hidden=4", "train.epochs=1", "device=cpu")
     first, _ = find_explainer(sp.Sparce(classifier, paper), data, classifier, tmp_path)
     without = paper.override("weights.sparsity=0")

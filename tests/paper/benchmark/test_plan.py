@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ from sparcets_paper.benchmark.published import (
 from sparcets_paper.benchmark.store import ResultStore
 
 KEY = "d467565a977ffc9f"
-OTHER: dict[str, Any] = {
+OTHER = {
     "dataset": "moving_box",
     "options": {"seed": 1},
     "source": "copy.npz",
@@ -43,18 +42,18 @@ OTHER: dict[str, Any] = {
 }
 
 
-def test_every_field_is_in_the_list() -> None:
+def test_every_field_is_in_the_list():
     assert set(OTHER) == {f.name for f in dataclasses.fields(Cell)}
 
 
 @pytest.mark.parametrize("name", OTHER)
-def test_the_key_depends_on_what_determines_the_result(name: str) -> None:
+def test_the_key_depends_on_what_determines_the_result(name):
     one = Cell(dataset="catching", label="a name")
     other = dataclasses.replace(one, **{name: OTHER[name]})
     assert (one.key == other.key) == (name in ("label", "experiment", "keep", "figures"))
 
 
-def test_the_key_stays_the_same_from_version_to_version() -> None:
+def test_the_key_stays_the_same_from_version_to_version():
     # Stored results are found by it.
     assert Cell(dataset="catching", options={"b": 1, "a": 2}, target="Control").key == KEY
     assert Cell(dataset="catching", options={"a": 2, "b": 1}, target="Control").key == KEY
@@ -64,7 +63,7 @@ RESULTS = Path(__file__).resolve().parents[3] / "results"
 
 
 @pytest.mark.parametrize("file", ["reproduction/results.jsonl", "peers.jsonl", "flagship/ablation.jsonl"])
-def test_stored_rows_are_found_by_the_keys_of_their_cells(file: str) -> None:
+def test_stored_rows_are_found_by_the_keys_of_their_cells(file):
     if not RESULTS.is_dir():
         pytest.skip("the stored results are not part of the package")
     names = {f.name for f in dataclasses.fields(Cell)}
@@ -92,25 +91,25 @@ def test_stored_rows_are_found_by_the_keys_of_their_cells(file: str) -> None:
         ({"queries": 0, "keep": -1}, "'queries' must be >= 1 or None, got 0; 'keep' must be"),
     ],
 )
-def test_an_invalid_cell_raises(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_cell_raises(changes, message):
     with pytest.raises(ConfigError) as caught:
         Cell(**{"dataset": "catching", **changes})
     assert message in str(caught.value)
 
 
-def test_a_grid_holds_every_combination() -> None:
+def test_a_grid_holds_every_combination():
     plan = Plan.grid(["a", "b"], ["fcn", "tcn"], ["ics", "gan"], range(3), ["x", None], queries=4)
     cells = [(c.dataset, c.classifier, c.method, c.seed, c.target) for c in plan.cells]
     assert len(set(cells)) == len(cells) == 48 == len({c.key for c in plan.cells})
     assert {c.queries for c in plan.cells} == {4}
 
 
-def test_targets_may_differ_by_data_set() -> None:
+def test_targets_may_differ_by_data_set():
     plan = Plan.grid(["a", "b"], targets={"a": ["x", "y"], "b": ["z"]})
     assert [(c.dataset, c.target) for c in plan.cells] == [("a", "x"), ("a", "y"), ("b", "z")]
 
 
-def test_settings_may_be_for_one_method_alone() -> None:
+def test_settings_may_be_for_one_method_alone():
     settings = ["batch_size=8", "sparce:train.epochs=1", "cfts:comte:seconds_per_query=2"]
     plan = Plan.grid(["catching"], methods=["sparce", "nearest", "cfts:comte"], settings=settings)
     assert {cell.method: cell.settings for cell in plan.cells} == {
@@ -136,7 +135,7 @@ def test_settings_may_be_for_one_method_alone() -> None:
         ({"settings": ("max_serie=9",)}, "did you mean 'max_series'?"),
     ],
 )
-def test_unknown_names_and_settings_raise_before_any_run(changes: dict[str, Any], message: str) -> None:
+def test_unknown_names_and_settings_raise_before_any_run(changes, message):
     fine = Cell(dataset="catching")
     paper = dataclasses.replace(fine, dataset="NATOPS", method="sparce", preset="paper", target="1")
     check_plan(Plan(cells=(fine, paper)))
@@ -145,14 +144,14 @@ def test_unknown_names_and_settings_raise_before_any_run(changes: dict[str, Any]
     assert message in str(caught.value)
 
 
-def test_a_setting_that_one_of_several_methods_does_not_have() -> None:
+def test_a_setting_that_one_of_several_methods_does_not_have():
     plan = Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["train.epochs=1"])
     with pytest.raises(ConfigError, match=r"^nearest: .*'train'.* sparce:train\.epochs=5"):
         check_plan(plan)
     check_plan(Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["sparce:train.epochs=1"]))
 
 
-def test_a_file_is_identified_by_its_content(tmp_path: Path) -> None:
+def test_a_file_is_identified_by_its_content(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"abc")
     by_name, by_source = Cell(dataset=str(tmp_path / "a.npz")), Cell(dataset="x", source=str(tmp_path / "a.npz"))
     assert file_digest(by_name) == file_digest(by_source) == "ba7816bf8f01cfea"  # of SHA-256's own test vector
@@ -161,7 +160,7 @@ def test_a_file_is_identified_by_its_content(tmp_path: Path) -> None:
     assert file_digest(Cell(dataset="catching")) is None is file_digest(Cell(dataset="gone.npz"))
 
 
-def test_nothing_is_missing() -> None:
+def test_nothing_is_missing():
     names = ["catching", "motionsense", "moving_box"]
     assert sorted(DATASETS) == sorted(TABLE1) == sorted(TARGETS) == sorted(ABLATION) == sorted(SECONDS) == names
     for name in names:
@@ -173,6 +172,6 @@ def test_nothing_is_missing() -> None:
             assert all(tuple(row) == MEASURES for row in rows.values())
 
 
-def test_what_the_paper_states_twice_is_one_number() -> None:
+def test_what_the_paper_states_twice_is_one_number():
     for name, described in DATASETS.items():
         assert TARGETS[name][described.target] == ABLATION[name]["both"] == TABLE1[name]["sparce"]

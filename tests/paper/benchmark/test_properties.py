@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.explanation import Explanation
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 from sparcets_paper.benchmark.properties import (
@@ -16,17 +15,17 @@ from sparcets_paper.benchmark.properties import (
 
 
 @pytest.fixture(scope="module")
-def short() -> sp.Dataset:
+def short():
     return sp.Dataset.from_arrays(*make_series(60, n_steps=10))
 
 
 @pytest.fixture(scope="module")
-def e(short: sp.Dataset) -> Explanation:
+def e(short):
     e = sp.Nearest(sp.wrap(mean_proba)).fit(short).explain(short.X_test, target=1)
     return e[e.status != "unchanged"]
 
 
-def test_places_by_hand(e: Explanation) -> None:
+def test_places_by_hand(e):
     scale = e.info.scaler.scale
     delta = np.zeros(e.query.shape)
     salient = np.zeros(e.query.shape, dtype=bool)
@@ -48,7 +47,7 @@ def test_places_by_hand(e: Explanation) -> None:
     np.testing.assert_allclose(found["profile"], [0.25, *[0] * 9], atol=1e-6)
 
 
-def test_only_what_the_data_have(e: Explanation, short: sp.Dataset) -> None:
+def test_only_what_the_data_have(e, short):
     rows = np.arange(len(short.X_test))
     found = figure_numbers(e, short, rows)
     assert set(found) == {"map", "space"} and sum(found["space"].values()) == pytest.approx(1)
@@ -57,7 +56,7 @@ def test_only_what_the_data_have(e: Explanation, short: sp.Dataset) -> None:
     assert figure_numbers(e[:0], short, rows) == {}
 
 
-def test_limbs_of_catching() -> None:
+def test_limbs_of_catching():
     ds = sp.load_dataset("catching")
     middle = np.median(ds.X_train[:, 0, 0])
     clf = sp.wrap(lambda X: np.eye(3)[np.where(X[:, 0, 0] > middle, 2, 0)])

@@ -7,11 +7,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -27,23 +24,23 @@ TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 10, "lr": 0.01}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def no_judges() -> Iterator[None]:
+def no_judges():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sparcets_paper.benchmark.cell.find_judges", lambda *_, **__: {})
         yield
 
 
 @pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Cell:
+def base(tmp_path_factory):
     X, y = make_series(45, n_steps=10)
     path = tmp_path_factory.mktemp("data") / "own.npz"
     np.savez(path, X=X, y=np.array(["calm", "brisk", "wild"])[y])
-    common: dict[str, Any] = {"classifier_config": TINY, "preset": "tiny", "target": "brisk", "queries": 4}
+    common = {"classifier_config": TINY, "preset": "tiny", "target": "brisk", "queries": 4}
     return Cell(dataset="own", source=str(path), **common)
 
 
 @pytest.fixture(scope="module")
-def plan(base: Cell) -> Plan:
+def plan(base):
     # A quick cell first; the long second one is running when the process is killed.
     long = replace(base, method="sparcets", settings=("families=['intervals']",))
     return Plan(
@@ -52,7 +49,7 @@ def plan(base: Cell) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def straight(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def straight(plan, tmp_path_factory):
     """Return the folder of an undisturbed run, whose networks the other tests use."""
     folder = tmp_path_factory.mktemp("straight")
     rows = run_plan(plan, folder, device="cpu")
@@ -61,18 +58,18 @@ def straight(plan: Plan, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def with_networks_of(folder: Path, new: Path) -> Path:
+def with_networks_of(folder, new):
     shutil.copytree(folder / "classifiers", new / "classifiers")
     return new
 
 
-def results(row: dict[str, Any]) -> dict[str, Any]:
+def results(row):
     """Return the part of a row that does not depend on the time."""
     measures = {name: value for name, value in row["measures"].items() if name != "seconds"}
     return {**{name: row[name] for name in ("key", "statuses", "accuracy", "judges", "history")}, "measures": measures}
 
 
-def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> None:
+def test_a_killed_run_is_resumed(plan, straight, tmp_path):
     folder = with_networks_of(straight, tmp_path / "runs")
     program = (
         "from sparcets_paper.benchmark import cell; cell.find_judges = lambda *_, **__: {}; "
@@ -93,7 +90,7 @@ def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> 
     before = ResultStore(folder / RESULTS).rows()
     assert 1 <= len(before) < len(plan.cells)
 
-    seen: list[str] = []
+    seen = []
     rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
     lines = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
     assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
@@ -103,13 +100,13 @@ def test_a_killed_run_is_resumed(plan: Plan, straight: Path, tmp_path: Path) -> 
     assert [results(row) for row in rows] == [results(row) for row in collect(plan, straight)]
 
 
-def test_a_finished_plan_computes_nothing(plan: Plan, straight: Path) -> None:
+def test_a_finished_plan_computes_nothing(plan, straight):
     content = (straight / RESULTS).read_bytes()
     assert len(run_plan(plan, straight, on_row=lambda row: pytest.fail(f"ran {row['method']}"))) == len(plan.cells)
     assert (straight / RESULTS).read_bytes() == content
 
 
-def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan: Plan, straight: Path) -> None:
+def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan, straight):
     key = "0123456789abcdef"
     names = (f".cell-{key}", f".{RESULTS}", f"classifiers/{key}", f"explainers/{key}")
     left = [straight / f"{name}{LOCK}" for name in names]
@@ -125,7 +122,7 @@ def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan: Pl
         file.unlink()  # of which none is missing
 
 
-def test_a_cell_under_two_names_is_run_once(plan: Plan, straight: Path, tmp_path: Path) -> None:
+def test_a_cell_under_two_names_is_run_once(plan, straight, tmp_path):
     folder = with_networks_of(straight, tmp_path)
     first = plan.cells[0]
     twice = Plan(cells=(replace(first, label="A", experiment="x"), replace(first, label="B", experiment="y")))
@@ -150,9 +147,7 @@ class Killer(Nearest):
 """
 
 
-def test_a_dead_worker_is_a_row_and_the_rest_is_finished(
-    base: Cell, straight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_worker_is_a_row_and_the_rest_is_finished(base, straight, tmp_path, monkeypatch):
     # An installed package with methods as entry points, which the worker processes find.
     (tmp_path / "odd_methods.py").write_text(METHODS)
     package = tmp_path / "odd_methods-1.0.dist-info"
@@ -171,7 +166,7 @@ def test_a_dead_worker_is_a_row_and_the_rest_is_finished(
     assert {**results(rows["fine"]), "key": row["key"]} == results(row)  # not affected by the others
 
 
-def test_failed_cells_are_run_again(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_cells_are_run_again(base, tmp_path, monkeypatch):
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
     good, missing = replace(base, method="nearest"), replace(base, dataset="motionsense", source=None)
     wrong = replace(good, classifier_config={**TINY, "lr": -1})
@@ -183,7 +178,7 @@ def test_failed_cells_are_run_again(base: Cell, tmp_path: Path, monkeypatch: pyt
     assert [a["started"] == b["started"] for a, b in zip(retried, rows, strict=True)] == [False, False, True]
 
 
-def test_cells_of_a_changed_file_are_run_again(base: Cell, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_cells_of_a_changed_file_are_run_again(base, tmp_path, caplog):
     own, other = tmp_path / "own.npz", tmp_path / "other.npz"
     for path in (own, other):
         shutil.copy(str(base.source), path)
@@ -206,11 +201,11 @@ def test_cells_of_a_changed_file_are_run_again(base: Cell, tmp_path: Path, caplo
     assert pending_cells(plan, tmp_path / "runs") == []
 
 
-def test_two_runs_at_once_compute_each_cell_once(base: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_runs_at_once_compute_each_cell_once(base, tmp_path, monkeypatch):
     plan = Plan(cells=tuple(replace(base, method="nearest", seed=seed) for seed in range(4)))
-    computed: list[str] = []
+    computed = []
 
-    def slow(cell: Cell, context: Any) -> dict[str, Any]:
+    def slow(cell, context):
         computed.append(cell.key)
         time.sleep(0.1)
         return {**runner.cell_fields(cell), "measures": {}, "fit_s": 0.0, "explain_s": 0.0}

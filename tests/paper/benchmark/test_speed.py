@@ -5,12 +5,9 @@ No test depends on measured times."""
 import json
 import multiprocessing
 import sys
-from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,8 +21,8 @@ pytestmark = pytest.mark.long
 TINY = replace(SpeedSizes.quick(), n_series=40, classifier_steps=60, decades=(3, 6))
 
 
-def test_all_parts_run_and_are_stored(tmp_path: Path) -> None:
-    new: list[dict] = []
+def test_all_parts_run_and_are_stored(tmp_path):
+    new = []
     some = ("explaining", "latency", "memory")
     rows = run_speed(device="cpu", sizes=TINY, parts=some, out=tmp_path / "s.jsonl", on_row=new.append)
     assert not [row for row in rows if "error" in row]
@@ -45,32 +42,32 @@ class CountingBench(Bench):
 
     entries = 0
 
-    def fit_classifier(self, X: Any, y: Any) -> None: ...
+    def fit_classifier(self, X, y): ...
 
-    def fit_explainer(self, classifier: Any, X: Any, y: Any) -> Any:
+    def fit_explainer(self, classifier, X, y):
         return self
 
-    def explain(self, X: Any, **_: Any) -> Any:
+    def explain(self, X, **_):
         CountingBench.entries += X.size
         return SimpleNamespace(valid=np.ones(len(X)))
 
-    def queries(self, n: int) -> Any:
+    def queries(self, n):
         return np.zeros((n, 4, 4))
 
     @contextmanager
-    def timer(self) -> Iterator[Any]:
+    def timer(self):
         start = self.entries
         yield lambda: self.entries - start
 
 
-def test_time_that_grows_with_the_entries_has_exponent_1() -> None:
+def test_time_that_grows_with_the_entries_has_exponent_1():
     rows = list(PARTS["scaling"](CountingBench(device="cpu", sizes=TINY, seed=0)))
     assert [row["name"] for row in rows] == ["queries", "features", "steps"]
     assert [row["value"] for row in rows] == pytest.approx([1.0, 1.0, 1.0])
     assert [list(row["seconds"]) for row in rows] == [[3, 6], [3, 6], [3, 6]]
 
 
-def test_one_part_is_replaced_and_the_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_part_is_replaced_and_the_others_stay(tmp_path, monkeypatch):
     made = iter(range(9))
     for name in PARTS:
         monkeypatch.setitem(PARTS, name, lambda bench: iter([{"name": "x", "value": next(made), "unit": "s"}]))
@@ -83,8 +80,8 @@ def test_one_part_is_replaced_and_the_others_stay(tmp_path: Path, monkeypatch: p
     ]
 
 
-def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(bench: Bench) -> None:
+def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path, monkeypatch):
+    def fail(bench):
         raise RuntimeError("CUDA error: out of memory")
 
     monkeypatch.setitem(PARTS, "latency", fail)
@@ -97,9 +94,7 @@ def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path: Path, monk
         run_speed(device="cpu", parts=("sped",))
 
 
-def test_on_the_command_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     row = {"name": "one query, p50", "value": 7.123, "unit": "ms"}
     monkeypatch.setitem(PARTS, "latency", lambda bench: iter([row]))
     monkeypatch.chdir(tmp_path)
@@ -113,14 +108,14 @@ def test_on_the_command_line(
 
 
 @pytest.mark.parametrize("content", [b"{", b"3\n", b'{"part": "fit"}\n', b"\xff", b"[" * 100_000, b"9" * 5000])
-def test_a_damaged_file_of_rows(content: bytes, tmp_path: Path) -> None:
+def test_a_damaged_file_of_rows(content, tmp_path):
     (tmp_path / "s.jsonl").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"s\.jsonl holds no results of sparcets benchmark speed"):
         read_rows(tmp_path / "s.jsonl")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the system has one count only")
-def test_a_peak_does_not_begin_with_what_the_starting_process_held() -> None:
+def test_a_peak_does_not_begin_with_what_the_starting_process_held():
     held = np.ones(2**26)  # 512 MiB
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         started = pool.apply(_peak)

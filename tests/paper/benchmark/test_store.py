@@ -5,8 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,26 +14,26 @@ from sparcets_paper.benchmark.cell import cell_fields
 from sparcets_paper.benchmark.plan import Cell
 from sparcets_paper.benchmark.store import ResultStore, format_row, to_plain, variant
 
-ROW: dict[str, Any] = {"key": "a", "name": "zweite Übung", "value": 0.5}
+ROW = {"key": "a", "name": "zweite Übung", "value": 0.5}
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ResultStore:
+def store(tmp_path):
     return ResultStore(tmp_path / "deep" / "results.jsonl")
 
 
-def test_rows_come_back(store: ResultStore) -> None:
+def test_rows_come_back(store):
     assert store.rows() == [] and store.done() == set()
     store.append(ROW)
     store.append({"key": "b"})
     assert store.rows() == [ROW, {"key": "b"}] and store.done() == {"a", "b"}
 
 
-def test_lines_are_json_without_nan(store: ResultStore) -> None:
+def test_lines_are_json_without_nan(store):
     odd = {"key": "a", "x": np.float32(0.5), "nan": float("nan"), "inf": [np.inf], "n": np.int64(3), "y": np.arange(2)}
     store.append(odd)
 
-    def refuse(name: str) -> None:
+    def refuse(name):
         raise AssertionError(f"{name} is not JSON")
 
     line = json.loads(store.path.read_text(encoding="utf-8"), parse_constant=refuse)
@@ -43,8 +41,8 @@ def test_lines_are_json_without_nan(store: ResultStore) -> None:
     assert line == {"key": "a", "x": 0.5, "nan": None, "inf": [None], "n": 3, "y": [0, 1]}
 
 
-def test_of_several_rows_of_a_cell_the_last_counts(store: ResultStore) -> None:
-    rows: list[dict[str, Any]] = [{"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}]
+def test_of_several_rows_of_a_cell_the_last_counts(store):
+    rows = [{"key": "a", "error": "no"}, {"key": "b", "error": "no"}, {"key": "a", "value": 1}]
     for row in rows:
         store.append(row)
     assert store.all_rows() == rows
@@ -53,7 +51,7 @@ def test_of_several_rows_of_a_cell_the_last_counts(store: ResultStore) -> None:
 
 
 @pytest.mark.parametrize("middle", ["{", "[1]", '{"value": 1}', ""])
-def test_a_damaged_line_in_the_middle_raises(store: ResultStore, middle: str) -> None:
+def test_a_damaged_line_in_the_middle_raises(store, middle):
     store.append(ROW)
     with store.path.open("a") as file:
         file.write(f'{middle}\n{{"key": "b"}}\n')
@@ -61,11 +59,11 @@ def test_a_damaged_line_in_the_middle_raises(store: ResultStore, middle: str) ->
         store.rows()
 
 
-def test_a_full_disk_leaves_the_file_as_it_was(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_file_as_it_was(store, monkeypatch):
     store.append(ROW)
     before = store.path.read_bytes()
 
-    def fail(_: int) -> None:
+    def fail(_):
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
@@ -77,13 +75,13 @@ def test_a_full_disk_leaves_the_file_as_it_was(store: ResultStore, monkeypatch: 
     ]
 
 
-def test_a_folder_that_cannot_be_written_to_raises(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_to_raises(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot"):
         ResultStore(tmp_path / "file" / "results.jsonl").append(ROW)
 
 
-def test_several_processes_append_at_once(store: ResultStore) -> None:
+def test_several_processes_append_at_once(store):
     code = (
         "import sys; from sparcets_paper.benchmark.store import ResultStore\n"
         "store = ResultStore(sys.argv[1]); sys.stdin.read()\n"
@@ -92,7 +90,6 @@ def test_several_processes_append_at_once(store: ResultStore) -> None:
     command = [sys.executable, "-c", code, str(store.path)]
     writers = [subprocess.Popen([*command, str(n)], stdin=subprocess.PIPE) for n in range(4)]
     for writer in writers:
-        assert writer.stdin is not None
         writer.stdin.close()  # now
     assert [writer.wait() for writer in writers] == [0] * 4
     rows = store.rows()
@@ -100,7 +97,7 @@ def test_several_processes_append_at_once(store: ResultStore) -> None:
     assert all(row["content"] == row["key"][0] * 5000 for row in rows)
 
 
-def test_summary_of_a_row() -> None:
+def test_summary_of_a_row():
     row = {"dataset": "catching", "label": "sparcets", "target": "Control", "seed": 3, "fit_s": 2.0, "explain_s": 0.5}
     measures = {"valid": 1.0, "transfer": None, "sparsity": 0.25}
     assert format_row({**row, "measures": measures}) == (
@@ -123,13 +120,13 @@ def test_summary_of_a_row() -> None:
         ({"seed": 3, "keep": 3, "experiment": "x"}, ()),  # repetitions, and fields that do not change the result
     ],
 )
-def test_variant_lists_the_settings_that_are_not_defaults(changes: dict[str, Any], expected: tuple[str, ...]) -> None:
+def test_variant_lists_the_settings_that_are_not_defaults(changes, expected):
     row = to_plain({**cell_fields(Cell(dataset="catching", **changes)), "queries": 17, "keep": 2})
     assert variant(row) == expected
 
 
 @pytest.mark.parametrize("content", [b"notes", b"[1, 2", b'{"a": 1}', b"notes\n", b'{ "a"'])
-def test_the_file_of_somebody_else_is_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_the_file_of_somebody_else_is_left_alone(tmp_path, content):
     (file := tmp_path / "results.jsonl").write_bytes(content)
     with pytest.raises(FileFormatError, match=r"line 1 of .* is not a result"):
         ResultStore(file).rows()
@@ -138,7 +135,7 @@ def test_the_file_of_somebody_else_is_left_alone(tmp_path: Path, content: bytes)
     assert file.read_bytes() == content
 
 
-def test_a_link_is_followed_and_a_pipe_is_refused(tmp_path: Path) -> None:
+def test_a_link_is_followed_and_a_pipe_is_refused(tmp_path):
     (tmp_path / "link").symlink_to("there.jsonl")
     ResultStore(tmp_path / "link").append({"key": "a"})
     assert (tmp_path / "link").is_symlink() and ResultStore(tmp_path / "there.jsonl").done() == {"a"}

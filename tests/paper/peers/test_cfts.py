@@ -6,9 +6,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError, MissingExtraError, SparcetsError
 from sparcets.core.info import SeriesInfo
 from sparcets.methods.folder import load_as
-from sparcets.models.base import Classifier
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets_paper.peers import ALGORITHMS, PEERS
@@ -26,22 +23,21 @@ from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, peer_clas
 
 X, y = make_series(60, n_steps=12, n_features=4)
 X = X * np.array([1, 10, 1, 5], dtype=np.float32) + np.array([0, 0, 0, 100], dtype=np.float32)
-Install = Callable[..., None]
 
 
-def scaled_means(values: Any) -> Any:
+def scaled_means(values):
     return mean_proba(np.asarray(values) / np.array([1, 10, 1, 5]))
 
 
-def black_box() -> Classifier:
+def black_box():
     return sp.wrap(scaled_means, n_classes=3)
 
 
 @pytest.fixture
-def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+def install(monkeypatch):
     """Replace an algorithm by a function; the real package, if installed, is not used."""
 
-    def put(function: Callable[..., Any], algorithm: str = "comte") -> None:
+    def put(function, algorithm="comte"):
         module_name, _, name = ALGORITHMS[algorithm].function.partition(":")
         module = ModuleType(f"cfts.{module_name}")
         setattr(module, name, function)
@@ -51,12 +47,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def fitted(algorithm: str = "comte", model: Any = None, **settings: Any) -> CftsPeer:
+def fitted(algorithm="comte", model=None, **settings):
     model = black_box() if model is None else model
     return peer_class(algorithm)(model, PeerConfig(**settings)).fit(X, y)
 
 
-def nearest(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def nearest(sample, model, target_class=None, dataset=None):
     """Return the nearest series of the target class, which most peers start with."""
     of_target = [x for x, label in dataset if label == target_class]
     return min(of_target, key=lambda x: float(((x - sample) ** 2).sum())), None
@@ -65,7 +61,7 @@ def nearest(sample: Any, model: Any, target_class: Any = None, dataset: Any = No
 QUERIES, TARGET = X[y != 2][:4], 2
 
 
-def test_answers_are_in_the_units_of_the_data(install: Install) -> None:
+def test_answers_are_in_the_units_of_the_data(install):
     install(nearest)
     peer = fitted()
     e = peer.explain(QUERIES, TARGET)
@@ -75,10 +71,10 @@ def test_answers_are_in_the_units_of_the_data(install: Install) -> None:
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (4, 0, 0)
 
 
-def test_algorithm_and_model_take_standardised_series_with_features_first(install: Install) -> None:
-    seen: dict[str, Any] = {}
+def test_algorithm_and_model_take_standardised_series_with_features_first(install):
+    seen = {}
 
-    def look(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    def look(sample, model, target_class=None, dataset=None):
         stacked = np.stack([x for x, _ in dataset])
         seen.update(shape=sample.shape, mean=stacked.mean((0, 2)), std=stacked.std((0, 2)), type=sample.dtype)
         seen.update(labels=[label for _, label in dataset], out=model(torch.tensor(sample[None])), target=target_class)
@@ -93,8 +89,8 @@ def test_algorithm_and_model_take_standardised_series_with_features_first(instal
     np.testing.assert_allclose(seen["out"].exp(), scaled_means(QUERIES[:1]), atol=1e-5)
 
 
-def test_unchanged_entries_equal_the_query_and_constraints_hold(install: Install) -> None:
-    def lift(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def test_unchanged_entries_equal_the_query_and_constraints_hold(install):
+    def lift(sample, model, target_class=None, dataset=None):
         changed = sample.astype(np.float64)
         changed[target_class, :6] += 9.0
         changed[3, 2] += 9.0
@@ -113,11 +109,11 @@ def test_unchanged_entries_equal_the_query_and_constraints_hold(install: Install
     assert (capped.changed.sum((1, 2))[::2] <= 4).all() and set(capped.status[1::2]) == {"not_found"}
 
 
-def test_more_features_than_steps(install: Install) -> None:
+def test_more_features_than_steps(install):
     wide, labels = make_series(30, n_steps=5, n_features=8)
     shapes = []
 
-    def lift(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    def lift(sample, model, target_class=None, dataset=None):
         shapes.append((sample.shape, dataset[0][0].shape, tuple(model(torch.tensor(sample[None])).shape)))
         changed = sample.copy()
         changed[target_class] += 9.0
@@ -134,10 +130,10 @@ def test_more_features_than_steps(install: Install) -> None:
     assert shapes == [((8, 5), (8, 5), (1, 3))]
 
 
-def test_a_crash_is_a_reason_and_the_others_continue(install: Install) -> None:
+def test_a_crash_is_a_reason_and_the_others_continue(install):
     calls = []
 
-    def second_crashes(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    def second_crashes(sample, model, target_class=None, dataset=None):
         calls.append(1)
         if len(calls) == 2:
             raise KeyError("no such thing")
@@ -152,8 +148,8 @@ def test_a_crash_is_a_reason_and_the_others_continue(install: Install) -> None:
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (3, 0, 1)
 
 
-def test_an_error_if_all_queries_crash(install: Install) -> None:
-    def crash(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def test_an_error_if_all_queries_crash(install):
+    def crash(sample, model, target_class=None, dataset=None):
         raise RuntimeError("too wide")
 
     install(crash)
@@ -164,10 +160,10 @@ def test_an_error_if_all_queries_crash(install: Install) -> None:
 
 
 @pytest.mark.parametrize(("returned", "reason"), [(None, "found nothing"), (np.zeros(7), "it returned shape")])
-def test_no_answer_and_one_of_the_wrong_shape(install: Install, returned: Any, reason: str) -> None:
+def test_no_answer_and_one_of_the_wrong_shape(install, returned, reason):
     calls = []
 
-    def once(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    def once(sample, model, target_class=None, dataset=None):
         calls.append(1)
         return (returned, None) if len(calls) == 1 else nearest(sample, model, target_class, dataset)
 
@@ -176,7 +172,7 @@ def test_no_answer_and_one_of_the_wrong_shape(install: Install, returned: Any, r
     assert e.status[0] == "not_found" and reason in e.reason[0] and e.valid[1:].all()
 
 
-def never_ends(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def never_ends(sample, model, target_class=None, dataset=None):
     try:
         while True:
             time.sleep(0.005)
@@ -186,7 +182,7 @@ def never_ends(sample: Any, model: Any, target_class: Any = None, dataset: Any =
         model(torch.zeros(1, 4, 12))
 
 
-def test_the_time_limit_holds_even_if_the_alarm_is_caught(install: Install) -> None:
+def test_the_time_limit_holds_even_if_the_alarm_is_caught(install):
     install(never_ends)
     peer = fitted(seconds_per_query=0.1)
     before = signal.getsignal(signal.SIGALRM)
@@ -196,8 +192,8 @@ def test_the_time_limit_holds_even_if_the_alarm_is_caught(install: Install) -> N
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_the_time_limit_in_other_threads(install: Install) -> None:
-    def late(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def test_the_time_limit_in_other_threads(install):
+    def late(sample, model, target_class=None, dataset=None):
         if target_class == 1:
             while True:
                 model(torch.zeros(1, 4, 12))
@@ -213,8 +209,8 @@ def test_the_time_limit_in_other_threads(install: Install) -> None:
     assert results[0].status.tolist() == ["not_found"] * 2 and peer.timed_out_ == 2
 
 
-def test_output_is_suppressed_and_random_state_restored(install: Install, capfd: pytest.CaptureFixture[str]) -> None:
-    def loud(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def test_output_is_suppressed_and_random_state_restored(install, capfd):
+    def loud(sample, model, target_class=None, dataset=None):
         print("hello")  # noqa: T201
         print("hello", file=sys.stderr)  # noqa: T201
         warnings.warn("beware", DeprecationWarning, stacklevel=1)
@@ -229,8 +225,8 @@ def test_output_is_suppressed_and_random_state_restored(install: Install, capfd:
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_seed_depends_on_the_query(install: Install) -> None:
-    def draw(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+def test_the_seed_depends_on_the_query(install):
+    def draw(sample, model, target_class=None, dataset=None):
         sample[:, 0] += [random.random(), np.random.rand(), torch.rand(()).item(), 1.0]  # noqa: NPY002
         return sample, None
 
@@ -242,11 +238,11 @@ def test_the_seed_depends_on_the_query(install: Install) -> None:
     assert len(np.unique(e.delta[:, 0, 0])) == 4
 
 
-def test_gradients_arrive_and_the_users_model_is_untouched(install: Install) -> None:
+def test_gradients_arrive_and_the_users_model_is_untouched(install):
     module = MeanModule()
     grown = []
 
-    def descend(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    def descend(sample, model, target_class=None, dataset=None):
         model.train()
         x = torch.tensor(sample[None], requires_grad=True)
         for _ in range(50):
@@ -269,10 +265,10 @@ def test_gradients_arrive_and_the_users_model_is_untouched(install: Install) -> 
         fitted("glacier")
 
 
-def test_algorithms_that_take_arrays_and_probabilities(install: Install) -> None:
-    seen: dict[str, Any] = {}
+def test_algorithms_that_take_arrays_and_probabilities(install):
+    seen = {}
 
-    def look(sample: Any, model: Any, X_train: Any, y_train: Any, target_class: Any = None) -> Any:
+    def look(sample, model, X_train, y_train, target_class=None):
         seen.update(X=X_train.shape, y=y_train.copy(), sums=model(torch.tensor(X_train)).sum(1))
         X_train[:] = 0
         y_train[:] = 0  # must not affect the next query
@@ -285,10 +281,10 @@ def test_algorithms_that_take_arrays_and_probabilities(install: Install) -> None
     np.testing.assert_allclose(seen["sums"], 1, atol=1e-5)
 
 
-def test_references_are_drawn_evenly(install: Install) -> None:
-    counts: dict[int, int] = {}
+def test_references_are_drawn_evenly(install):
+    counts = {}
 
-    def count(sample: Any, model: Any, target_class: Any = None, dataset: Any = None) -> Any:
+    def count(sample, model, target_class=None, dataset=None):
         counts.update({k: sum(label == k for _, label in dataset) for k in range(3)})
         assert [int(x[:3, 4:8].mean(1).argmax()) for x, _ in dataset] == [label for _, label in dataset]
         return sample, None
@@ -300,8 +296,8 @@ def test_references_are_drawn_evenly(install: Install) -> None:
     assert counts == {0: 5, 1: 3, 2: 5}
 
 
-def test_options(install: Install) -> None:
-    def with_options(sample: Any, model: Any, target_class: Any = None, dataset: Any = None, lift: float = 0.0) -> Any:
+def test_options(install):
+    def with_options(sample, model, target_class=None, dataset=None, lift=0.0):
         sample[target_class] += lift
         return sample, None
 
@@ -313,13 +309,13 @@ def test_options(install: Install) -> None:
         fitted(options={"dataset": []})
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "cfts", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'sparcets\[peers\]'"):
         fitted()
 
 
-def test_saved_and_read_back(install: Install, tmp_path: Any) -> None:
+def test_saved_and_read_back(install, tmp_path):
     install(nearest)
     peer = fitted(references=30)
     peer.save(tmp_path)
@@ -329,7 +325,7 @@ def test_saved_and_read_back(install: Install, tmp_path: Any) -> None:
     )
 
 
-def test_the_registry_works_without_the_package() -> None:
+def test_the_registry_works_without_the_package():
     assert "cfts:comte" in PEERS and len(PEERS) == len(ALGORITHMS) == len(PEERS.about)
     for name in PEERS:
         kind = PEERS.load(name)
@@ -345,7 +341,7 @@ NOISE = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
 INFO = SeriesInfo.from_series(NOISE, ("a", "b"))
 
 
-def test_unchanged_entries_equal_the_query_exactly() -> None:
+def test_unchanged_entries_equal_the_query_exactly():
     query = np.full((6, 3), 1e6 + 1 / 3)  # the third is lost in float32, which peers compute in
     given = to_peer(query[None], INFO, longest_is_time=True)[0]
     found = given.astype(np.float64)

@@ -1,7 +1,6 @@
 """Every peer with the real package, if it is installed: answers reach the requested target."""
 
 import importlib.util
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ pytestmark = [
 ]
 
 # Options that shorten a search.
-SHORT: dict[str, dict[str, Any]] = {
+SHORT = {
     "cfts:confetti": {"population_size": 20, "max_generations": 10},
     "cfts:multispace": {"population_size": 30, "grouped_iter": 20, "pruning_iter": 5, "ae_epochs": 5},
     "cfts:tsevo": {"population_size": 20, "generations": 20},
@@ -29,7 +28,7 @@ SHORT: dict[str, dict[str, Any]] = {
 WEAK = {"cfts:sparce"}
 
 
-def series(n_steps: int = 40, n_features: int = 3) -> tuple[Any, Any]:
+def series(n_steps=40, n_features=3):
     rng = np.random.default_rng(0)
     y = np.arange(90) % 3
     X = rng.normal(0, 0.4, (90, n_steps, n_features)).astype(np.float32)
@@ -39,13 +38,13 @@ def series(n_steps: int = 40, n_features: int = 3) -> tuple[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def problem() -> tuple[Any, Any, sp.TorchClassifier]:
+def problem():
     X, y = series()
     return X, y, sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, y)
 
 
 @pytest.mark.parametrize("name", PEERS)
-def test_the_target_is_reached(name: str, problem: tuple[Any, Any, sp.TorchClassifier]) -> None:
+def test_the_target_is_reached(name, problem):
     X, y, model = problem
     config = PeerConfig(seconds_per_query=60.0, options=SHORT.get(name, {}))
     peer = PEERS.load(name)(model, config).fit(X, y)
@@ -61,7 +60,7 @@ def test_the_target_is_reached(name: str, problem: tuple[Any, Any, sp.TorchClass
 
 
 @pytest.mark.parametrize("name", [n for n in PEERS if not PEERS.load(n).needs_gradients])
-def test_black_boxes(name: str, problem: tuple[Any, Any, sp.TorchClassifier]) -> None:
+def test_black_boxes(name, problem):
     X, y, model = problem
     config = PeerConfig(seconds_per_query=60.0, options=SHORT.get(name, {}))
     peer = PEERS.load(name)(sp.wrap(model.predict_proba, n_classes=3), config).fit(X, y)
@@ -69,7 +68,7 @@ def test_black_boxes(name: str, problem: tuple[Any, Any, sp.TorchClassifier]) ->
 
 
 @pytest.mark.parametrize("name", ["cfts:comte", "cfts:ab_cf", "cfts:multispace", "cfts:glacier", "cfts:confetti"])
-def test_more_features_than_steps(name: str) -> None:
+def test_more_features_than_steps(name):
     X, y = series(n_steps=10, n_features=14)
     model = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, y)
     peer = PEERS.load(name)(model, PeerConfig(options=SHORT.get(name, {}))).fit(X, y)

@@ -1,7 +1,5 @@
 """The drawing of the SPARCE architecture: its labels are the sizes of the networks."""
 
-from __future__ import annotations
-
 import torch
 from torch import nn
 
@@ -14,7 +12,7 @@ LIMITS = {"low": -torch.ones(6), "high": torch.ones(6)}
 GENERATOR = Generator(**SIZES, **LIMITS, mutable=[*range(5)], hidden=8, layers=2, dropout=0.0, head="sparse")
 
 
-def test_the_paper_s_method_with_its_sizes_within_the_canvas() -> None:
+def test_the_paper_s_method_with_its_sizes_within_the_canvas():
     classifier = ARCHITECTURES.load("bilstm")(6, 3, 4, 2, 0.0)
     figure = plot_architecture(GENERATOR, Discriminator(**SIZES, hidden=4, layers=1), classifier, 20, 6)
     figure.canvas.draw()

@@ -1,9 +1,6 @@
 """Figures that compare methods: what is drawn where, and in which style."""
 
-from __future__ import annotations
-
 import io
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +16,7 @@ STD = np.array([0.05, 0.2, 0.0])
 EVEN = np.arange(101.0)  # its percentiles are its own values
 
 
-def test_each_method_has_a_marker_and_those_without_a_value_are_listed_below() -> None:
+def test_each_method_has_a_marker_and_those_without_a_value_are_listed_below():
     figure = trade_off([("SPARCE", 0.25, 0.75), ("lost $", float("nan"), 0.5), ("GAN", 1.0, 0.5)])
     figure.savefig(io.BytesIO(), dpi=30)
     (axes,) = figure.axes
@@ -30,14 +27,14 @@ def test_each_method_has_a_marker_and_those_without_a_value_are_listed_below() -
 
 
 @pytest.mark.parametrize("own", range(7))
-def test_no_two_methods_have_the_same_style(own: int) -> None:
+def test_no_two_methods_have_the_same_style(own):
     names = ["SPARCE", *list(METHODS)[:own], *(f"peer {i}" for i in range(14))]
     found = method_styles(names)
     assert list(found) == names
     assert len({(look.colour, look.marker) for look in found.values()}) == len(names)
 
 
-def test_roc_curves_have_one_panel_per_target_with_its_methods() -> None:
+def test_roc_curves_have_one_panel_per_target_with_its_methods():
     figure = plot_roc({"0": {"GAN": (GRID, GRID, STD)}, "1 $": {"GAN": (GRID, GRID, STD), "SPARCE": (GRID, MEAN, STD)}})
     figure.savefig(io.BytesIO(), dpi=30)
     left, right = figure.axes
@@ -49,8 +46,8 @@ def test_roc_curves_have_one_panel_per_target_with_its_methods() -> None:
     assert bounds == {0.0: {0.0, 0.05}, 0.5: {0.7, 1.0}, 1.0: {1.0}}, "the band, within the unit square"
 
 
-def test_maps_have_a_panel_per_method_and_a_style_per_kind() -> None:
-    points: Any = Points(*(np.full((n, 2), float(n)) for n in (2, 3, 0)))
+def test_maps_have_a_panel_per_method_and_a_style_per_kind():
+    points = Points(*(np.full((n, 2), float(n)) for n in (2, 3, 0)))
     figure = plot_embedding({f"method {i} $": points for i in range(5)})
     figure.savefig(io.BytesIO(), dpi=30)
     assert [a.get_title(loc="left") for a in figure.axes] == [rf"method {i} \$" for i in range(5)]
@@ -61,7 +58,7 @@ def test_maps_have_a_panel_per_method_and_a_style_per_kind() -> None:
     assert [t.get_text() for t in legend.get_texts()] == ["queries", "targets", "counterfactuals"]
 
 
-def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles() -> None:
+def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles():
     (axes,) = plot_distances({"elbow–wrist": {"originals": EVEN, "SPARCE": EVEN.reshape(1, -1) + 100}}).axes
     for patch, shift in zip(axes.patches, (0, 100), strict=True):
         heights = patch.get_path().vertices[:, 1]

@@ -1,13 +1,9 @@
 """Heat maps: position and colour scale of each value, and what is white."""
 
-from __future__ import annotations
-
 import io
-from typing import Any
 
 import numpy as np
 from matplotlib import colors
-from matplotlib.figure import Figure
 
 from sparcets_paper.plots.benchmark import METHODS
 from sparcets_paper.plots.heatmap import plot_heatmaps, plot_saliency
@@ -18,18 +14,18 @@ MASK = np.zeros((T, F), dtype=bool)
 MASK[1:3, 2] = True
 
 
-def delta(entries: dict[tuple[int, int], float]) -> np.ndarray:
+def delta(entries):
     change = np.zeros((T, F))
     for entry, value in entries.items():
         change[entry] = value
     return change
 
 
-def drawn(axes: Any) -> np.ndarray:
+def drawn(axes):
     return np.ma.filled(axes.images[0].get_array().astype(float), np.nan)
 
 
-def draw(figure: Figure) -> None:
+def draw(figure):
     figure.savefig(io.BytesIO(), dpi=30)
 
 
@@ -41,7 +37,7 @@ ROW = [
 ]
 
 
-def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> None:
+def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query():
     changed = QUERY + delta({(3, 1): 2.0, (0, 3): 1.5})
     figure = plot_heatmaps([("query", QUERY), ("SPARCE", changed)], feature_names=("a", "b_$x$", "c", "d"))
     draw(figure)
@@ -56,7 +52,7 @@ def test_one_feature_is_drawn_as_a_curve_below_each_map_beside_the_query() -> No
     assert colors.same_color(right.lines[1].get_color(), METHODS["sparce"].colour)
 
 
-def test_exact_zeros_are_white_and_everything_else_is_drawn() -> None:
+def test_exact_zeros_are_white_and_everything_else_is_drawn():
     figure = plot_saliency([ROW])
     draw(figure)
     _, salient, gan, sparce, *_ = figure.axes

@@ -1,18 +1,13 @@
 """Rows as the benchmark stores them, made by hand."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from sparcets_paper.benchmark.published import DATASETS
 
-RowMaker = Callable[..., dict[str, Any]]
-
 
 @pytest.fixture
-def make_row() -> RowMaker:
-    def make(dataset: str = "catching", label: str = "SPARCE", *, seed: int = 0, **given: Any) -> dict[str, Any]:
+def make_row():
+    def make(dataset="catching", label="SPARCE", *, seed=0, **given):
         target = given.pop("target", DATASETS[dataset].target)
         fields = {name: given.pop(name) for name in ("error", "fit_s", "explain_s", "curve", "key") if name in given}
         return {
@@ -35,7 +30,7 @@ def make_row() -> RowMaker:
 
 
 @pytest.fixture
-def facts() -> dict[str, dict[str, Any]]:
+def facts():
     return {
         "catching": {
             "title": "Catching (simulated)",

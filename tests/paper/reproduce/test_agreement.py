@@ -11,19 +11,19 @@ from sparcets_paper.reproduce.agreement import DIGIT, Runs, agreement, margin, w
 WIDE = [0.39, 0.30, 0.48, 0.33, 0.45]  # mean 0.39
 
 
-def pvalue(gap: float, shift: float = 0.0) -> float:
+def pvalue(gap, shift=0.0):
     """Return the two-sided p of Welch's test for 0.5 + gap ± 0.02 against 0.5 + shift ± 0.03, five repetitions each."""
     return float(ttest_ind_from_stats(0.5 + gap, 0.02, 5, 0.5 + shift, 0.03, 5, equal_var=False).pvalue)
 
 
-def five(mean: float, std: float) -> list[float]:
+def five(mean, std):
     """Return five values with this mean and standard deviation."""
     step = std * (4 / 10) ** 0.5
     return [mean + step * k for k in (-2, -1, 0, 1, 2)]
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.05, 0.08, 0.09, 0.1, 0.12, 0.2])
-def test_outcomes_are_those_of_welchs_tests(gap: float) -> None:
+def test_outcomes_are_those_of_welchs_tests(gap):
     # Equivalence by two one-sided tests at 5 %: the margin of 0.5 is 0.125. Difference at 5 %, beyond half a digit.
     equivalent = gap < 0.125 and pvalue(gap, 0.125) < 0.1
     different = not equivalent and gap > DIGIT and pvalue(gap - DIGIT) < 0.05
@@ -32,24 +32,24 @@ def test_outcomes_are_those_of_welchs_tests(gap: float) -> None:
     assert agreement(five(0.5 - gap, 0.02), Reported(0.5, 0.03)) == expected
 
 
-def test_without_a_spread_nothing_is_said() -> None:
+def test_without_a_spread_nothing_is_said():
     assert agreement([0.4], Reported(0.4, 0.1)) is None
     assert agreement(WIDE, Reported(0.4)) is None
 
 
-def test_what_is_printed_as_the_same_is_not_different() -> None:
+def test_what_is_printed_as_the_same_is_not_different():
     assert agreement([0.0244, 0.0246, 0.0245], Reported(0.02, 0.0)) != "different"
     assert agreement([0.0344, 0.0346, 0.0345], Reported(0.02, 0.0)) == "different"
 
 
-def test_errors_near_zero_have_a_margin_of_their_own() -> None:
+def test_errors_near_zero_have_a_margin_of_their_own():
     assert margin(0.0) == DIGIT and margin(0.04, error=True) == 0.05 and margin(0.37, error=True) == 0.25 * 0.37
     values = five(0.02, 0.005)
     assert agreement(values, Reported(0.0, 0.0), error=True) == "equivalent"
     assert agreement(values, Reported(0.0, 0.0)) == "different"
 
 
-def test_repetitions_are_found_by_what_they_repeat(make_row) -> None:
+def test_repetitions_are_found_by_what_they_repeat(make_row):
     rows = [
         make_row(seed=1, valid=0.5),
         make_row(seed=0, valid=0.7),
@@ -64,13 +64,13 @@ def test_repetitions_are_found_by_what_they_repeat(make_row) -> None:
     assert runs.of("moving_box", "SPARCE", "0").rows == ()
 
 
-def test_of_two_rows_with_one_key_the_last_counts(make_row) -> None:
+def test_of_two_rows_with_one_key_the_last_counts(make_row):
     runs = Runs([make_row(error="RuntimeError: no"), make_row(valid=0.5)])
     assert runs.of("catching", "SPARCE").values("valid") == [0.5]
     assert runs.of("catching", "SPARCE").errors == ()
 
 
-def test_values_leave_out_what_is_not_there(make_row) -> None:
+def test_values_leave_out_what_is_not_there(make_row):
     rows = [make_row(valid=None), make_row(seed=1, valid=math.nan), make_row(seed=2, error="E: x"), make_row(seed=3)]
     group = Runs(rows).of("catching", "SPARCE")
     assert group.values("valid") == []
@@ -78,7 +78,7 @@ def test_values_leave_out_what_is_not_there(make_row) -> None:
     assert group.errors == ("seed 2: E: x",)
 
 
-def test_bold_where_the_paper_is_missed() -> None:
+def test_bold_where_the_paper_is_missed():
     published = Reported(0.40, 0.06)
     assert with_published([0.63, 0.60, 0.66], published) == "**0.63 ± 0.03** / 0.40 ± 0.06"
     assert with_published([0.43, 0.40, 0.46], published) == "0.43 ± 0.03 / 0.40 ± 0.06"

@@ -2,8 +2,6 @@
 
 import shutil
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +28,7 @@ LABELS = ("ICS", "GAN", "CounteRGAN", "SPARCE")
 BOX = {"n_per_combination": 10}
 
 
-def answers(data: Any, target: int, seed: int, *, n: int = 8) -> Explanation:
+def answers(data, target, seed, *, n=8):
     """Answers to the first test queries that raise a random third of the entries; every second one is valid."""
     rows = np.flatnonzero(data.y_test != target)[:n]
     query = data.X_test[rows]
@@ -53,12 +51,12 @@ def answers(data: Any, target: int, seed: int, *, n: int = 8) -> Explanation:
 
 
 @pytest.fixture(scope="module")
-def sets() -> dict[str, Any]:
+def sets():
     return {"catching": load_dataset("catching"), "moving_box": load_dataset("moving_box", **BOX)}
 
 
 @pytest.fixture(scope="module")
-def kept(sets, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def kept(sets, tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     for i in range(len(LABELS) + 1):
         answers(sets["catching"], 2, i).save(folder / f"c{i}.npz")
@@ -67,7 +65,7 @@ def kept(sets, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stored(make_row, kept: Path, tmp_path: Path) -> list[dict[str, Any]]:
+def stored(make_row, kept, tmp_path):
     """Rows of both sets with their kept explanations in ``tmp_path``."""
     rows = []
     grid = np.linspace(0, 1, 5)
@@ -84,7 +82,7 @@ def stored(make_row, kept: Path, tmp_path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path, monkeypatch):
     monkeypatch.setattr("sparcets_paper.benchmark.embedding.embed", partial(embed, at_most=6))
     folder, datasets = tmp_path / "figures", ["catching", "moving_box"]
     folder.mkdir()
@@ -103,7 +101,7 @@ def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path: Path, monke
     assert all((folder / name).read_bytes() == drawn[name] for name in ("figure5.png", "figure5.svg"))  # same bytes
 
 
-def test_a_figure_without_answers_is_left_out_with_a_reason(stored, tmp_path: Path) -> None:
+def test_a_figure_without_answers_is_left_out_with_a_reason(stored, tmp_path):
     for file in (tmp_path / "explanations").glob("c2.npz"):  # CounteRGAN on catching
         file.unlink()
     paths, left_out = draw_figures(tmp_path, stored, ["catching"])
@@ -112,7 +110,7 @@ def test_a_figure_without_answers_is_left_out_with_a_reason(stored, tmp_path: Pa
     assert {p.stem for p in paths} == {"figure2"}
 
 
-def test_the_curves_are_means_over_repetitions(stored) -> None:
+def test_the_curves_are_means_over_repetitions(stored):
     curves = roc_curves(Runs(stored))
     assert list(curves) == ["1", "0"] and list(curves["0"]) == [*LABELS, BARE]
     fpr, mean, std = curves["1"]["SPARCE"]
@@ -122,7 +120,7 @@ def test_the_curves_are_means_over_repetitions(stored) -> None:
     np.testing.assert_allclose(fpr, x)
 
 
-def test_saliency_panels_have_the_mask_of_the_query(stored, sets, tmp_path: Path) -> None:
+def test_saliency_panels_have_the_mask_of_the_query(stored, sets, tmp_path):
     found = saliency_panels(StoredRuns(tmp_path, stored), slice(0, 3), LABELS)
     data = sets["moving_box"]
     rows = np.flatnonzero(data.y_test != 1)[[0, 2, 4]]  # the valid ones come first
@@ -132,7 +130,7 @@ def test_saliency_panels_have_the_mask_of_the_query(stored, sets, tmp_path: Path
         assert (panels[5][1] >= 0).all() and 0 < (panels[5][1] > 0).mean() < 0.5
 
 
-def test_shared_queries_are_those_all_answered(sets) -> None:
+def test_shared_queries_are_those_all_answered(sets):
     e = answers(sets["catching"], 2, 0)
     # Of the queries 3 to 6, 4 and 6 are valid and come first; their indices in the two explanations differ.
     rows = shared_answers({"a": e, "b": e[3:7]}, 3)
@@ -141,7 +139,7 @@ def test_shared_queries_are_those_all_answered(sets) -> None:
         shared_answers({"a": e, "b": e[3:7]}, 9)
 
 
-def test_queries_in_the_target_class_are_left_out(stored, sets, tmp_path: Path) -> None:
+def test_queries_in_the_target_class_are_left_out(stored, sets, tmp_path):
     e = answers(sets["catching"], 2, 0)
     e.status[:3] = "unchanged"
     e.save(tmp_path / "explanations" / "c3.npz")
@@ -149,14 +147,14 @@ def test_queries_in_the_target_class_are_left_out(stored, sets, tmp_path: Path) 
 
 
 @pytest.fixture
-def few(sets) -> Explanation:
+def few(sets):
     """Answers of which the second is ``unchanged``."""
     e = answers(sets["moving_box"], 1, 0, n=5)
     e.status[1] = "unchanged"
     return e
 
 
-def test_what_is_stored_comes_back(few, sets, tmp_path: Path) -> None:
+def test_what_is_stored_comes_back(few, sets, tmp_path):
     path = tmp_path / "answers" / "a.npz"
     save_compact(few, path)
     e, kept = load_compact(path, sets["moving_box"]), few[few.status != "unchanged"]
@@ -166,7 +164,7 @@ def test_what_is_stored_comes_back(few, sets, tmp_path: Path) -> None:
     assert path.stat().st_size < 0.6 * 4 * kept.delta.size  # 3 of 10 entries, 2 bytes each, and what compresses badly
 
 
-def test_other_data_and_damage_are_errors(few, sets, tmp_path: Path) -> None:
+def test_other_data_and_damage_are_errors(few, sets, tmp_path):
     path = tmp_path / "a.npz"
     save_compact(few, path)
     with pytest.raises(DataNotFoundError, match="belong to another moving_box"):

@@ -1,8 +1,6 @@
 """The report: settings, agreement with the paper, and links to files that exist."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +19,7 @@ from sparcets_paper.reproduce.tables import make_tables
 
 
 @pytest.fixture
-def run(facts) -> dict[str, Any]:
+def run(facts):
     return {
         "scale": "full",
         "seed": 0,
@@ -35,14 +33,14 @@ def run(facts) -> dict[str, Any]:
 
 
 @pytest.fixture
-def rows(make_row) -> list[dict[str, Any]]:
-    def gan(seed: int) -> dict[str, float]:
+def rows(make_row):
+    def gan(seed):
         return {"precision_index": 0.0, "similarity_all": 0.22, "sparsity_all": 1.0, "smoothness_all": 0.9 + seed / 99}
 
     return [*(make_row(label="GAN", seed=s, **gan(s)) for s in (0, 1)), make_row(label="ICS", error="ValueError: no")]
 
 
-def test_the_run_is_described(run, rows) -> None:
+def test_the_run_is_described(run, rows):
     page = make_page(run, rows, [])
     assert "run again with sparcets 9.9: scale full, up to 2 repetitions (" in page
     assert "on cpu. 3 runs, 1 of which failed in 10 min; one after the other" in page
@@ -51,13 +49,13 @@ def test_the_run_is_described(run, rows) -> None:
     assert "ValueError: no" in page
 
 
-def test_the_text_goes_with_the_scale(run, rows) -> None:
+def test_the_text_goes_with_the_scale(run, rows):
     assert "How to read the differences" in make_page(run, rows, [])
     small = make_page({**run, "scale": "small"}, rows, [])
     assert "How to read the differences" not in small and "This is the small scale" in small
 
 
-def test_a_page_from_a_folder(run, rows, tmp_path: Path) -> None:
+def test_a_page_from_a_folder(run, rows, tmp_path):
     (tmp_path / RUN).write_text(json.dumps(run))
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "figure2.png").touch()
@@ -67,12 +65,12 @@ def test_a_page_from_a_folder(run, rows, tmp_path: Path) -> None:
     assert folder_page(tmp_path, root="there/") == make_page(run, rows, ["figure2"], root="there/")
 
 
-def planned_run(**given: Any) -> dict[str, Any]:
+def planned_run(**given):
     one = {"catching": {"title": "Catching (simulated)"}}
     return {"scale": "full", "repetitions": 2, "parts": ["table1"], "datasets": one, "seconds": 60.0, **given}
 
 
-def test_rows_of_different_code_are_not_mixed(make_row) -> None:
+def test_rows_of_different_code_are_not_mixed(make_row):
     old = [{**make_row(seed=s), "code": "aa", "started": "2026-01-01"} for s in (0, 1)]
     new = {**make_row(seed=2), "code": "bb", "started": "2026-02-01"}
     assert of_latest_code([*old, new]) == of_latest_code([new, *old]) == [new]
@@ -80,7 +78,7 @@ def test_rows_of_different_code_are_not_mixed(make_row) -> None:
     assert of_latest_code([unknown]) == [unknown] and of_latest_code([]) == []
 
 
-def test_missing_runs_are_listed_by_seed(make_row) -> None:
+def test_missing_runs_are_listed_by_seed(make_row):
     rows = [make_row(label=label, seed=0) for label in ("ICS", "GAN", "SPARCE")] + [make_row(label="GAN", seed=1)]
     assert missing(planned_run(), rows) == {
         ("catching", "ICS", "Control"): [1],
@@ -106,13 +104,13 @@ def area(r):
 PLAIN = 'import math\n\ndef area(r):\n    text = "# no comment"\n    return math.pi * r**2, text\n'
 
 
-def test_comments_docstrings_and_blank_lines_do_not_count() -> None:
+def test_comments_docstrings_and_blank_lines_do_not_count():
     assert deciding_text(SOURCE) == deciding_text(PLAIN) == PLAIN.replace("\n\n", "\n")
     assert deciding_text(SOURCE.replace("r**2", "r**3")) != deciding_text(SOURCE)
     assert deciding_text(SOURCE.replace("# no", "# a")) != deciding_text(SOURCE)
 
 
-def test_tables_pages_plots_and_our_own_method_do_not_decide() -> None:
+def test_tables_pages_plots_and_our_own_method_do_not_decide():
     names = {file.relative_to(ROOT).as_posix() for file in deciding_files()}
     assert all((ROOT / name).is_file() for name in names)
     shown = (
@@ -130,7 +128,7 @@ stored = pytest.mark.skipif(not STORED.is_dir(), reason="the stored reproduction
 
 
 @stored
-def test_the_stored_rows_give_the_page_and_the_tables_of_the_documentation(tmp_path: Path) -> None:
+def test_the_stored_rows_give_the_page_and_the_tables_of_the_documentation(tmp_path):
     rows = ResultStore(STORED / RESULTS).rows()
     assert len({(row["code"], row["git"]) for row in rows}) == 1
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
@@ -143,7 +141,7 @@ def test_the_stored_rows_give_the_page_and_the_tables_of_the_documentation(tmp_p
 
 
 @stored
-def test_runs_made_twice_gave_the_same_answers() -> None:
+def test_runs_made_twice_gave_the_same_answers():
     first = {row["key"]: row for row in ResultStore(STORED / RESULTS).rows()}
     again = ResultStore(STORED / "repeated.jsonl").rows()
     assert len(again) == len(list((STORED / "answers").glob("*.npz"))) == 15
@@ -155,7 +153,7 @@ def test_runs_made_twice_gave_the_same_answers() -> None:
 
 
 @stored
-def test_the_plan_is_that_of_the_stored_rows() -> None:
+def test_the_plan_is_that_of_the_stored_rows():
     rows = ResultStore(STORED / RESULTS).rows()
     planned = {cell.key: cell for cell in plan("all", "full").cells}
     assert planned.keys() == {row["key"] for row in rows}

@@ -1,13 +1,10 @@
 """The reproduction as a whole, with a benchmark that only writes rows: resumed, extended, refused."""
 
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, StorageError, UnknownNameError
-from sparcets_paper.benchmark.plan import Plan
 from sparcets_paper.benchmark.published import DATASETS
 from sparcets_paper.benchmark.store import ResultStore
 from sparcets_paper.reproduce.plans import KEPT, PARTS, SCALES, plan
@@ -15,11 +12,11 @@ from sparcets_paper.reproduce.run import reproduce
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def ran(monkeypatch, tmp_path):
     """Replace the runs by rows of fixed numbers; return the keys of the cells that were run."""
-    keys: list[str] = []
+    keys = []
 
-    def fake(plan: Plan, folder: Path, **other: Any) -> list[dict[str, Any]]:
+    def fake(plan, folder, **other):
         store = ResultStore(folder / "results.jsonl")
         done = store.done()
         for cell in plan.cells:
@@ -39,8 +36,8 @@ def ran(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return keys
 
 
-def test_a_second_call_runs_what_is_missing(ran: list[str], tmp_path: Path) -> None:
-    notes: list[str] = []
+def test_a_second_call_runs_what_is_missing(ran, tmp_path):
+    notes = []
     made = reproduce("table1", out=tmp_path / "r", on_note=notes.append)
     assert made.computed == len(ran) == 16  # two sets (MotionSense is not there), four methods, two seeds
     assert len(notes) == 1 and notes[0].startswith("motionsense is left out: MotionSense is not in")
@@ -54,16 +51,14 @@ def test_a_second_call_runs_what_is_missing(ran: list[str], tmp_path: Path) -> N
     assert reproduce("timing", out=tmp_path / "r").computed == 0  # the same runs
 
 
-def test_rows_of_other_code_are_run_again_and_not_shown(
-    ran: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_other_code_are_run_again_and_not_shown(ran, tmp_path, monkeypatch):
     reproduce("targets", out=tmp_path, repetitions=1)
     monkeypatch.setattr("sparcets_paper.reproduce.run.code_digest", lambda: "changed")
     assert not reproduce("targets", out=tmp_path, repetitions=1).rows  # the fake runs what has no row at all
     assert reproduce("table1", out=tmp_path, repetitions=1).computed == 8  # SPARCE's two as well
 
 
-def test_the_page_joins_the_parts_of_several_calls(ran: list[str], tmp_path: Path) -> None:
+def test_the_page_joins_the_parts_of_several_calls(ran, tmp_path):
     reproduce("table1", out=tmp_path, repetitions=1)
     made = reproduce("targets", out=tmp_path, repetitions=1)
     page = made.page.read_text(encoding="utf-8")
@@ -76,7 +71,7 @@ def test_the_page_joins_the_parts_of_several_calls(ran: list[str], tmp_path: Pat
     assert "none kept" in reproduce("figures", out=tmp_path, repetitions=2).page.read_text(encoding="utf-8")
 
 
-def test_one_folder_holds_one_scale_and_one_first_seed(ran: list[str], tmp_path: Path) -> None:
+def test_one_folder_holds_one_scale_and_one_first_seed(ran, tmp_path):
     reproduce("table1", out=tmp_path, repetitions=1, seed=3)
     with pytest.raises(ConfigError, match="contains a reproduction at scale small, got scale full"):
         reproduce("table1", scale="full", out=tmp_path)
@@ -84,7 +79,7 @@ def test_one_folder_holds_one_scale_and_one_first_seed(ran: list[str], tmp_path:
         reproduce("table1", out=tmp_path, repetitions=1)
 
 
-def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) -> None:
+def test_a_source_stands_for_a_set(ran, tmp_path, make_file):
     made = reproduce("table1", out=tmp_path, repetitions=1, sources={"motionsense": make_file})
     assert "motionsense" not in made.left_out
     assert {row["source"] for row in made.rows if row["dataset"] == "motionsense"} == {make_file}
@@ -94,7 +89,7 @@ def test_a_source_stands_for_a_set(ran: list[str], tmp_path: Path, make_file) ->
 
 
 @pytest.fixture
-def make_file(tmp_path: Path) -> str:
+def make_file(tmp_path):
     import numpy as np
 
     rng = np.random.default_rng(0)
@@ -103,7 +98,7 @@ def make_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_errors_are_raised_before_any_work(ran: list[str], tmp_path: Path) -> None:
+def test_errors_are_raised_before_any_work(ran, tmp_path):
     with pytest.raises(UnknownNameError, match="no data set of the paper 'catchin'"):
         reproduce("table1", out=tmp_path, sources={"catchin": "x.npz"})
     with pytest.raises(DataNotFoundError, match="no file"):
@@ -114,19 +109,19 @@ def test_errors_are_raised_before_any_work(ran: list[str], tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["README.md", "tables", "results.jsonl"])
-def test_a_folder_of_others_is_refused(name: str, tmp_path: Path) -> None:
+def test_a_folder_of_others_is_refused(name, tmp_path):
     (tmp_path / name).write_text("theirs")
     with pytest.raises(StorageError, match=rf"holds {name} but no reproduction.json, so it is not of a reproduction"):
         reproduce("table1", out=tmp_path)
     assert (tmp_path / name).read_text() == "theirs" and len(list(tmp_path.iterdir())) == 1
 
 
-def cells(what: str, scale: str = "full", repetitions: int | None = None, **other):
+def cells(what, scale="full", repetitions=None, **other):
     return plan(what, scale, repetitions, **other).cells
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_all_is_the_union_and_each_cell_stands_once(scale: str) -> None:
+def test_all_is_the_union_and_each_cell_stands_once(scale):
     whole = [c.key for c in cells("all", scale)]
     assert len(set(whole)) == len(whole)
     parts = [what for what in PARTS if what != "probes" or SCALES[scale].probes]
@@ -138,7 +133,7 @@ def test_all_is_the_union_and_each_cell_stands_once(scale: str) -> None:
     assert len(whole) == n * SCALES[scale].repetitions + probes
 
 
-def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest() -> None:
+def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest():
     whole = cells("all")
     labels = [c.label for c in whole]
     assert labels[:3] == ["GAN, 300 epochs", "CounteRGAN, 300 epochs", "SPARCE, 300 epochs"]
@@ -149,7 +144,7 @@ def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest() -
     assert {c.seed for c in whole[-3:]} == {1} and {c.label for c in whole[-3:]} == set(labels[:3])
 
 
-def test_probes_need_the_paper_s_settings() -> None:
+def test_probes_need_the_paper_s_settings():
     assert {c.label: (c.settings, c.classifier_config) for c in cells("probes", datasets=["moving_box"])} == {
         "ICS, published search": (("steps=10", "max_lambdas=5", "lambda_step=0.001"), {}),
         "SPARCE, sigmoid classifier": ((), {"output": "sigmoid"}),
@@ -159,12 +154,12 @@ def test_probes_need_the_paper_s_settings() -> None:
         plan("probes", "small")
 
 
-def test_answers_of_the_first_repetition_are_kept() -> None:
+def test_answers_of_the_first_repetition_are_kept():
     assert {(c.seed, c.keep) for c in cells("table1", repetitions=2, seed=7)} == {(7, KEPT), (8, 0)}
     assert {c.keep for c in cells("targets", repetitions=1) if c.target != DATASETS[c.dataset].target} == {0}
 
 
-def test_settings_of_the_small_scale_are_settings() -> None:
+def test_settings_of_the_small_scale_are_settings():
     from sparcets.core.settings import ClassifierConfig, from_preset
     from sparcets.methods import EXPLAINERS
 
@@ -174,7 +169,7 @@ def test_settings_of_the_small_scale_are_settings() -> None:
         ClassifierConfig.from_dict(cell.classifier_config)
 
 
-def test_a_source_replaces_name_and_options() -> None:
+def test_a_source_replaces_name_and_options():
     found = cells("table1", "small", 1, datasets=["moving_box", "catching"], sources={"moving_box": "box.npz"})
     assert {(c.dataset, c.source, bool(c.options)) for c in found} == {
         ("moving_box", "box.npz", False),
@@ -182,7 +177,7 @@ def test_a_source_replaces_name_and_options() -> None:
     }
 
 
-def test_mistakes() -> None:
+def test_mistakes():
     with pytest.raises(UnknownNameError, match="Did you mean 'table1'"):
         plan("table", "small")
     with pytest.raises(UnknownNameError, match="no scale 'huge'"):
@@ -191,6 +186,6 @@ def test_mistakes() -> None:
         plan("all", "small", 0)
 
 
-def test_a_folder_is_given_to_the_loader_of_the_set(tmp_path) -> None:
+def test_a_folder_is_given_to_the_loader_of_the_set(tmp_path):
     found = cells("table1", "small", 1, datasets=["catching"], sources={"catching": str(tmp_path)})
     assert {(c.source, str(c.options)) for c in found} == {(None, str({"path": str(tmp_path)}))}

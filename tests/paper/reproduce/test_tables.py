@@ -4,15 +4,14 @@ import csv
 import io
 
 from sparcets_paper.reproduce.tables import make_tables
-from sparcets_paper.table import Table
 
 
-def cell(table: Table, column: str, *row: str) -> str:
+def cell(table, column, *row):
     (found,) = [r for r in table.rows if r[: len(row)] == row]
     return found[table.columns.index(column)]
 
 
-def test_table1_by_hand(make_row, facts) -> None:
+def test_table1_by_hand(make_row, facts):
     rows = [
         make_row(
             seed=seed,
@@ -45,7 +44,7 @@ def test_table1_by_hand(make_row, facts) -> None:
     assert cell(table, "runs", "MotionSense", "ICS") == "0"
 
 
-def test_a_run_that_failed_shows_its_error(make_row, facts) -> None:
+def test_a_run_that_failed_shows_its_error(make_row, facts):
     rows = [make_row(label="GAN", error="TrainingError: dead | gone"), make_row(seed=0, valid=0.5)]
     rows += [make_row(seed=1, error="MemoryError: full")]
     tables = make_tables(rows, facts, ["all"])
@@ -59,7 +58,7 @@ def test_a_run_that_failed_shows_its_error(make_row, facts) -> None:
     assert "Failed: Catching (simulated), SPARCE, seed 1: MemoryError: full" in tables["table1"].note
 
 
-def test_timing_by_hand(make_row, facts) -> None:
+def test_timing_by_hand(make_row, facts):
     rows = [make_row(label="ICS", seed=s, fit_s=1.0, explain_s=20.0 + 2 * s) for s in (0, 1)]
     table = make_tables(rows, facts, ["timing"])["timing"]
     at = ("Catching (simulated)", "ICS")
@@ -71,7 +70,7 @@ def test_timing_by_hand(make_row, facts) -> None:
     )
 
 
-def test_times_of_less_work_are_not_compared(make_row, facts) -> None:
+def test_times_of_less_work_are_not_compared(make_row, facts):
     rows = [make_row(label="GAN") | {"settings": ["train.epochs=3"]}]
     table = make_tables(rows, facts, ["timing"])["timing"]
     at = ("Catching (simulated)", "GAN")
@@ -79,19 +78,19 @@ def test_times_of_less_work_are_not_compared(make_row, facts) -> None:
     assert "At this scale there is less work than in the paper" in table.note
 
 
-def test_accuracies_of_classifier_and_judges(make_row, facts) -> None:
+def test_accuracies_of_classifier_and_judges(make_row, facts):
     rows = [make_row(error="E: x"), {**make_row(seed=1), "accuracy": 0.91, "judges": {"fcn": 0.9, "bigru": 0.8}}]
     assert make_tables(rows, facts, [])["datasets"].rows[0][-2:] == ("0.910", "fcn 0.900, bigru 0.800")
     assert make_tables([], facts, [])["datasets"].rows[0][-2:] == ("–", "–")
 
 
-def test_only_the_tables_of_the_given_parts(facts) -> None:
+def test_only_the_tables_of_the_given_parts(facts):
     assert list(make_tables([], facts, ["targets", "timing"])) == ["datasets", "targets", "timing"]
     assert list(make_tables([], facts, ["all"])) == ["datasets", "table1", "targets", "ablation", "timing", "geometry"]
     assert list(make_tables([], facts, ["figures"])) == ["datasets", "geometry"]
 
 
-def test_csv_of_a_real_table(make_row, facts) -> None:
+def test_csv_of_a_real_table(make_row, facts):
     rows = [make_row(label="SPARCE, λ4 = 0", sparsity_all=0.9, seed=seed) for seed in (0, 1)]
     table = make_tables(rows, facts, ["ablation"])["ablation"]
     parsed = list(csv.reader(io.StringIO(table.to_csv())))

@@ -1,23 +1,18 @@
 """Hand-made answers over ten steps, for figures whose axes, labels and data are tested."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcets.core.evidence import Evidence
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from tests.show.conftest import hand_made
 
 SCALE = 4.0  # every feature's standard deviation
 
 
-def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other: Any) -> Explanation:
+def make(changes, *, n_features=3, **other):
     """Return one answer over ten steps that changes the entries (step, feature) by these amounts."""
     info = SeriesInfo.from_series(np.array([[[0.0] * n_features], [[2 * SCALE] * n_features]]), ("sick", "well"))
     info = replace(info, **other.pop("info", {}))
@@ -25,7 +20,7 @@ def make(changes: dict[tuple[int, int], float], *, n_features: int = 3, **other:
     return hand_made(info, query, changes, **{"method": "nearest", "proba_after": np.array([[0.2, 0.8]]), **other})
 
 
-def evidence(*support: float, distance: float = 0.5, **looks: float) -> Evidence:
+def evidence(*support, distance=0.5, **looks):
     """Return what other models say about one answer, which else looks real; with a curve of four points."""
     names = ("distance", "outside", "jumps", "stretch")
     values = dict.fromkeys(names, 0.0) | {"distance": distance, "stretch": np.nan} | looks
@@ -42,5 +37,5 @@ BELIEVED, TRICK = evidence(1.0, 0.9), evidence(0.2, 0.1)
 
 
 @pytest.fixture
-def answer() -> Callable[..., Explanation]:
+def answer():
     return make

@@ -1,9 +1,6 @@
 """Stick figures: which points are drawn where, and what is marked."""
 
-from __future__ import annotations
-
 import io
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,41 +8,39 @@ from matplotlib import colors
 
 from sparcets.core.errors import CapabilityError, OutOfRangeError
 from sparcets.core.evidence import VERDICTS
-from sparcets.core.explanation import Explanation
 from sparcets.motion.stick_figure import body_figure, find_body, plot_body
 from sparcets.show import style
 
-Make = Callable[..., Explanation]
 AMBER = VERDICTS["doubtful"].colour  # no other models were asked
 FLAT = tuple(f"{point}_{axis}" for point in ("LeftShoulder", "LeftElbow", "LeftWrist", "Center") for axis in "xy")
 DEEP = tuple(f"{point}_{axis}" for point in ("shoulder", "elbow", "wrist") for axis in "xyz")
 
 
-def test_points_limbs_and_what_moves(answer: Make) -> None:
+def test_points_limbs_and_what_moves(answer):
     e = answer({(4, 2): 5.0}, n_features=8, info={"feature_names": FLAT, "units": ("m",) * 8})
     body = find_body(e)
-    assert body is not None and body.axes == ("x", "y") and body.unit == "m"
+    assert body.axes == ("x", "y") and body.unit == "m"
     assert body.limbs == (("LeftShoulder", "LeftElbow"), ("LeftElbow", "LeftWrist"))
     assert body.query["LeftElbow"].tolist() == e.query[0][:, 2:4].tolist()
     assert body.counterfactual["LeftElbow"][4].tolist() == [e.query[0, 4, 2] + 5.0, e.query[0, 4, 3]]
     assert np.flatnonzero(body.changed["LeftElbow"]).tolist() == [4] and not body.changed["LeftWrist"].any()
 
 
-def test_the_ball_does_not_enlarge_the_frame(answer: Make) -> None:
+def test_the_ball_does_not_enlarge_the_frame(answer):
     e = answer({}, n_features=8, info={"feature_names": FLAT})
     e.query[0, :, 6] = e.counterfactual[0, :, 6] = 1e6
     body = find_body(e)
-    assert body is not None and "Center" in body.query and body.frame()[1].max() < 1e3
+    assert "Center" in body.query and body.frame()[1].max() < 1e3
 
 
-def test_of_three_coordinates_the_two_that_change_most_are_drawn(answer: Make) -> None:
+def test_of_three_coordinates_the_two_that_change_most_are_drawn(answer):
     e = answer({(4, 4): 5.0, (4, 8): 5.0}, n_features=9, info={"feature_names": DEEP})
     body = find_body(e)
-    assert body is not None and body.axes == ("y", "z") and body.hidden == "x"
+    assert body.axes == ("y", "z") and body.hidden == "x"
     assert body.legend().endswith("; x, which changes least, is not drawn")
 
 
-def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer: Make) -> None:
+def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer):
     info = {"feature_names": FLAT, "units": ("m",) * 8, "sampling_rate": 5.0}
     figure = plot_body(answer({(4, 2): 5.0}, n_features=8, info=info), moments=3)
     figure.savefig(io.BytesIO(), dpi=30)
@@ -58,7 +53,7 @@ def test_a_row_for_the_recording_and_one_for_the_counterfactual(answer: Make) ->
     assert marked == [0, 0, 0, 0, 1, 0], "only the elbow at step 4, and only in the counterfactual"
 
 
-def test_features_without_a_body_raise(answer: Make) -> None:
+def test_features_without_a_body_raise(answer):
     e = answer({(0, 0): 1.0})
     assert find_body(e) is None and body_figure(e) is None
     with pytest.raises(CapabilityError, match="LeftElbow_x"):
@@ -67,10 +62,10 @@ def test_features_without_a_body_raise(answer: Make) -> None:
         plot_body(answer({}, n_features=8, info={"feature_names": FLAT}), moments=11)
 
 
-def test_the_moving_figure_has_one_frame_per_step_of_the_same_traces(answer: Make) -> None:
+def test_the_moving_figure_has_one_frame_per_step_of_the_same_traces(answer):
     e = answer({(4, 2): 5.0, (5, 2): 1.0}, n_features=8, info={"feature_names": FLAT})
     figure = body_figure(e)
-    assert figure is not None and [frame["name"] for frame in figure["frames"]] == [f"step {t}" for t in range(10)]
+    assert [frame["name"] for frame in figure["frames"]] == [f"step {t}" for t in range(10)]
     assert {len(frame["data"]) for frame in figure["frames"]} == {len(figure["data"])}
     assert figure["layout"]["sliders"][0]["active"] == 4, "it starts at the step that changes most"
     points = [trace for trace in figure["frames"][4]["data"] if "marker" in trace]

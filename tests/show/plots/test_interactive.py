@@ -1,23 +1,17 @@
 """Interactive figures: JSON values that plotly accepts, with the same data as the matplotlib figures."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import join
 from sparcets.show import interactive
 from sparcets.show.interactive import answers_figure, curves_figure, curves_svg, frequency_figure, map_figure, show
 from sparcets.show.plots import plot_answer
 
-Make = Callable[..., Explanation]
 
-
-def test_curves_with_shading_names_and_units(answer: Make) -> None:
+def test_curves_with_shading_names_and_units(answer):
     e = answer({(3, 0): 1.0, (4, 0): 2.0, (0, 2): 5.0}, info={"units": ("m", "", "s"), "sampling_rate": 2.0})
     figure = curves_figure(e)
     after, before = figure["data"][:2]
@@ -35,14 +29,14 @@ def test_curves_with_shading_names_and_units(answer: Make) -> None:
     assert top[0] > bottom[1] and top[1] == 1 and bottom[0] == pytest.approx(0)
 
 
-def test_names_are_not_read_as_markup(answer: Make) -> None:
+def test_names_are_not_read_as_markup(answer):
     names = ("<b>a</b>", "b & c", "d")
     e = answer({(0, 0): 1.0, (0, 1): 1.0}, info={"feature_names": names})
     assert curves_figure(e)["layout"]["annotations"][0]["text"].startswith("&lt;b&gt;a&lt;/b&gt;")
     assert "<b>" not in json.dumps(map_figure(e))
 
 
-def test_the_map_leaves_exact_zeros_empty(answer: Make) -> None:
+def test_the_map_leaves_exact_zeros_empty(answer):
     figure = map_figure(answer({(3, 0): 2.0, (0, 2): -8.0}, mutable=np.array([True, False, True])))
     (trace,) = figure["data"]
     assert trace["z"][0] == [None] * 3 + [0.5] + [None] * 6 and trace["z"][2][0] == -2.0
@@ -52,13 +46,13 @@ def test_the_map_leaves_exact_zeros_empty(answer: Make) -> None:
     assert [(s["y0"], s["y1"], s["layer"]) for s in figure["layout"]["shapes"]] == [(0.5, 1.5, "below")]
 
 
-def test_a_long_map_keeps_the_largest_change_of_each_column(answer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_map_keeps_the_largest_change_of_each_column(answer, monkeypatch):
     monkeypatch.setattr(interactive, "MAX_COLUMNS", 4)
     trace = map_figure(answer({(3, 0): 4.0, (4, 0): -8.0, (9, 0): 4.0}))["data"][0]
     assert trace["z"][0] == [None, -2.0, None, 1.0] and trace["x"] == [0, 3, 6, 9]
 
 
-def test_several_answers(answer: Make) -> None:
+def test_several_answers(answer):
     both = join([answer({(2, 0): 4.0}), answer({(7, 0): 4.0}), answer({(7, 2): 9.0}, status=np.array(["not_found"]))])
     recorded, first, second = answers_figure(both)["data"]
     assert recorded["name"] == "recorded" and first["y"] == [None, 3.0, 10.0, 9.0] + [None] * 6
@@ -67,26 +61,26 @@ def test_several_answers(answer: Make) -> None:
     )
 
 
-def test_frequency_of_changes_over_valid_answers(answer: Make) -> None:
-    missed: dict[str, Any] = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
+def test_frequency_of_changes_over_valid_answers(answer):
+    missed = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
     e = join([answer({(2, 0): 4.0}), answer({(2, 0): 1.0, (3, 0): 1.0}), answer({(9, 1): 9.0}, **missed)])
     trace = frequency_figure(e)["data"][0]
     assert trace["z"][0] == [None, None, 100.0, 50.0] + [None] * 6 and trace["z"][1] == [None] * 10
 
 
-def test_frequency_counts_the_answers_that_have_the_step(answer: Make) -> None:
+def test_frequency_counts_the_answers_that_have_the_step(answer):
     short, whole = answer({(2, 0): 4.0}, lengths=np.array([3])), answer({(3, 0): 1.0}, lengths=np.array([10]))
     assert frequency_figure(join([short, whole]))["data"][0]["z"][0] == [None, None, 50.0, 100.0] + [None] * 6
 
 
-def test_figures_are_json_and_accepted_by_plotly(answer: Make) -> None:
+def test_figures_are_json_and_accepted_by_plotly(answer):
     e = answer({(3, 0): 1.0})
     for figure in (curves_figure(e), map_figure(e), answers_figure(e), frequency_figure(e)):
         assert json.loads(json.dumps(figure, allow_nan=False)) == figure
         assert len(show(figure).data) == len(figure["data"])
 
 
-def test_padding_is_not_drawn(answer: Make) -> None:
+def test_padding_is_not_drawn(answer):
     e = answer({(2, 0): 1.0}, lengths=np.array([6]))
     assert len(curves_figure(e)["data"][0]["x"]) == len(map_figure(e)["data"][0]["z"][0]) == 6
     curve, grid, _ = plot_answer(e).axes

@@ -1,39 +1,32 @@
 """Figures of answers and of trainings: axes, labels and data; no images are compared."""
 
-from __future__ import annotations
-
 import io
 import math
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 from matplotlib import rcParams
-from matplotlib.figure import Figure
 
 from sparcets.core.errors import DataError, MissingExtraError, ShapeError
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import join
 from sparcets.show.plots import plot_answer, plot_answers, plot_history
 
-Make = Callable[..., Explanation]
 
-
-def draw(figure: Figure) -> None:
+def draw(figure):
     figure.savefig(io.BytesIO(), dpi=30)
 
 
-def spans(axes: Any) -> list[tuple[float, float]]:
+def spans(axes):
     return [tuple(box(patch).intervalx) for patch in axes.patches]
 
 
-def box(patch: Any) -> Any:
+def box(patch):
     """Return the box of a span, which is a polygon before matplotlib 3.9, and a rectangle since."""
     return patch.get_path().get_extents(patch.get_patch_transform())
 
 
-def test_changed_features_are_drawn_as_curves_before_and_after(answer: Make) -> None:
+def test_changed_features_are_drawn_as_curves_before_and_after(answer):
     e = answer({(3, 0): 1.0, (4, 0): 2.0, (8, 0): -1.0, (0, 2): 5.0})
     *curves, _, _ = plot_answer(e).axes
     assert [c.get_ylabel() for c in curves] == ["f0\n(no unit)", "f2\n(no unit)"], "in the order of the features"
@@ -47,7 +40,7 @@ def test_changed_features_are_drawn_as_curves_before_and_after(answer: Make) -> 
     assert curves[1].get_legend() is None and curves[1].get_xlabel() == "time (steps)" and curves[0].get_xlabel() == ""
 
 
-def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_white(answer: Make) -> None:
+def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_white(answer):
     *_, grid, _ = plot_answer(answer({(3, 0): 2.0, (0, 2): -8.0})).axes
     (image,) = grid.images
     drawn = np.ma.filled(image.get_array(), np.nan)  # (features, time)
@@ -58,7 +51,7 @@ def test_the_map_shows_every_change_in_standard_deviations_and_leaves_the_rest_w
     assert image.get_extent() == [-0.5, 9.5, 2.5, -0.5]
 
 
-def test_units_seconds_and_title(answer: Make) -> None:
+def test_units_seconds_and_title(answer):
     e = answer({(4, 1): 1.0}, info={"units": ("", "m/s²", ""), "sampling_rate": 2.0})
     figure = plot_answer(e)
     curve, grid, _ = figure.axes
@@ -68,13 +61,13 @@ def test_units_seconds_and_title(answer: Make) -> None:
     assert figure.get_suptitle().strip() == "sick → well   p(well) 0.10 → 0.80   3.3 % changed   (nearest)"
 
 
-def test_the_five_features_that_change_most_are_curves(answer: Make) -> None:
+def test_the_five_features_that_change_most_are_curves(answer):
     e = answer({(0, f): float(1 + (f * 3) % 7) for f in range(7)}, n_features=7)  # 1 4 7 3 6 2 5
     *curves, _, _ = plot_answer(e).axes
     assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
 
 
-def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
+def test_an_unchanged_answer_is_drawn_too(answer):
     figure = plot_answer(answer({}, status=np.array(["unchanged"]), proba_before=np.array([[0.2, 0.8]])))
     draw(figure)
     *curves, grid, _ = figure.axes
@@ -82,13 +75,13 @@ def test_an_unchanged_answer_is_drawn_too(answer: Make) -> None:
     assert figure.get_suptitle().strip().startswith("well, already the target   p(well) 0.80 → 0.80   0 % changed")
 
 
-def test_names_are_not_read_as_formulas(answer: Make) -> None:
+def test_names_are_not_read_as_formulas(answer):
     names = ("cost $a_{$", "weight_$", "f$\\frac$")
     figure = plot_answer(answer({(0, 0): 1.0, (0, 1): 1.0, (0, 2): 1.0}, info={"feature_names": names}))
     draw(figure)
 
 
-def test_figures_leave_the_global_state_as_it_was(answer: Make) -> None:
+def test_figures_leave_the_global_state_as_it_was(answer):
     import matplotlib.pyplot as plt
 
     before = dict(rcParams)
@@ -96,7 +89,7 @@ def test_figures_leave_the_global_state_as_it_was(answer: Make) -> None:
     assert dict(rcParams) == before and plt.get_fignums() == []
 
 
-def test_without_matplotlib_the_error_says_what_to_install(answer: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_error_says_what_to_install(answer, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
         MissingExtraError, match=r"plots need matplotlib. Install it with: pip install 'sparcets\[plots\]'"
@@ -104,7 +97,7 @@ def test_without_matplotlib_the_error_says_what_to_install(answer: Make, monkeyp
         plot_answer(answer({}))
 
 
-def test_even_the_smallest_change_is_not_white(answer: Make) -> None:
+def test_even_the_smallest_change_is_not_white(answer):
     *_, grid, bar = plot_answer(answer({(3, 0): 1e-5, (4, 0): -1e-5, (0, 2): 8.0})).axes
     (image,) = grid.images
     colours = image.cmap(image.norm(image.get_array()))  # (features, time, 4)
@@ -115,7 +108,7 @@ def test_even_the_smallest_change_is_not_white(answer: Make) -> None:
     assert bar.get_ylabel() == "change (standard deviations)"
 
 
-def several(answer: Make, *status: str) -> Explanation:
+def several(answer, *status):
     """Return answers to one query: the first changes f0 in steps 2 and 3, the others f2 in step 7."""
     parts = [
         answer({(2, 0): 4.0, (3, 0): 4.0} if i == 0 else {(7, 2): 8.0 + i}, status=np.array([s]))
@@ -124,7 +117,7 @@ def several(answer: Make, *status: str) -> Explanation:
     return join(parts)
 
 
-def test_several_answers_over_one_query(answer: Make) -> None:
+def test_several_answers_over_one_query(answer):
     figure = plot_answers(several(answer, "generated", "refined"))
     draw(figure)
     first, second = figure.axes
@@ -141,7 +134,7 @@ def test_several_answers_over_one_query(answer: Make) -> None:
     assert second.get_xlabel() == "time (steps)"
 
 
-def test_other_numbers_of_answers_than_a_figure_shows_raise(answer: Make) -> None:
+def test_other_numbers_of_answers_than_a_figure_shows_raise(answer):
     with pytest.raises(ShapeError, match="one answer, got 2"):
         plot_answer(answer({(0, 0): 1.0})[[0, 0]])
     both = join([answer({(0, 0): 1.0}), answer({(0, 0): 1.0}, query_index=np.array([1]))])
@@ -149,7 +142,7 @@ def test_other_numbers_of_answers_than_a_figure_shows_raise(answer: Make) -> Non
         plot_answers(both)
 
 
-def test_every_value_of_a_history_has_a_panel_with_its_unit() -> None:
+def test_every_value_of_a_history_has_a_panel_with_its_unit():
     history = {"generator": [3.0, 2.0, 1.0], "sparsity": [0.5, math.nan, 0.25], "held_out_valid": [1.0] * 15}
     first, second = plot_history(history).axes
     assert first.lines[0].get_xdata().tolist() == [1, 2, 3] and first.lines[0].get_ydata().tolist() == [3.0, 2.0, 1.0]
@@ -160,6 +153,6 @@ def test_every_value_of_a_history_has_a_panel_with_its_unit() -> None:
 
 
 @pytest.mark.parametrize("history", [{}, {"a": []}, {"a": [math.nan]}, {"held_out_valid": [1.0]}])
-def test_nothing_to_draw(history: dict[str, list[float]]) -> None:
+def test_nothing_to_draw(history):
     with pytest.raises(DataError, match="no training to draw"):
         plot_history(history)

@@ -1,17 +1,11 @@
 """Verdicts in figures: only a believed answer is drawn as one, and every figure begins with the verdict in words."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from matplotlib import colors
-from matplotlib.figure import Figure
 
 from sparcets.core.evidence import VERDICTS, Evidence
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import join
 from sparcets.motion.stick_figure import body_figure, plot_body
 from sparcets.show import style
 from sparcets.show.drawing import belief_of
@@ -19,10 +13,9 @@ from sparcets.show.interactive import belief_figure, curves_figure, curves_svg, 
 from sparcets.show.plots import plot_answer, plot_answers
 from tests.show.plots.conftest import BELIEVED, TRICK, evidence
 
-Make = Callable[..., Explanation]
 NONE = Evidence.none(1)
 MISSED = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
-CASES: list[tuple[str, dict[str, Any], str, str]] = [
+CASES = [
     ("believed", {"evidence": BELIEVED}, style.AFTER, "solid"),
     ("doubtful", {"evidence": evidence(1.0, 0.9, jumps=1)}, VERDICTS["doubtful"].colour, "dash"),
     ("doubtful", {"evidence": NONE}, VERDICTS["doubtful"].colour, "dash"),
@@ -32,14 +25,12 @@ CASES: list[tuple[str, dict[str, Any], str, str]] = [
 LIMB = tuple(f"{point}_{axis}" for point in ("LeftElbow", "LeftWrist") for axis in "xy")
 
 
-def texts(figure: Figure) -> list[str]:
+def texts(figure):
     return [text.get_text() for text in figure.texts]
 
 
 @pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
-def test_each_verdict_has_its_line_its_name_and_its_words_at_the_top(
-    answer: Make, word: str, given: dict[str, Any], colour: str, dash: str
-) -> None:
+def test_each_verdict_has_its_line_its_name_and_its_words_at_the_top(answer, word, given, colour, dash):
     e = answer({(3, 0): 1.0, (4, 2): 2.0}, **given)
     assert e.verdict.tolist() == [word]
     figure, name = plot_answer(e), VERDICTS[word].label
@@ -54,7 +45,7 @@ def test_each_verdict_has_its_line_its_name_and_its_words_at_the_top(
     assert ("stroke-dasharray" in picture) == (word != "believed")
 
 
-def test_a_long_verdict_stays_within_the_figure(answer: Make) -> None:
+def test_a_long_verdict_stays_within_the_figure(answer):
     names = tuple(f"RightWristOfTheMiddleMarker_{axis}" for axis in "xyz")
     doubts = evidence(1.0, 0.9, jumps=2, outside=3, distance=1.0)
     figure = plot_answer(answer({(3, 0): 1.0, (4, 2): 200.0}, evidence=doubts, info={"feature_names": names}))
@@ -64,17 +55,17 @@ def test_a_long_verdict_stays_within_the_figure(answer: Make) -> None:
 
 
 @pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
-def test_stick_figures_too(answer: Make, word: str, given: dict[str, Any], colour: str, dash: str) -> None:
+def test_stick_figures_too(answer, word, given, colour, dash):
     e = answer({(3, 0): 1.0}, n_features=4, info={"feature_names": LIMB, "units": ("m",) * 4}, **given)
     figure = plot_body(e, moments=2)
     assert VERDICTS[word].label in figure.axes[2].get_ylabel() and "no advice" in figure.get_supxlabel()
     assert any(text.startswith(f"{VERDICTS[word].title}: ") for text in texts(figure))
     assert any(colors.same_color(line.get_color(), colour) for line in figure.axes[3].lines)
     moving = body_figure(e)
-    assert moving is not None and VERDICTS[word].label in moving["layout"]["annotations"][1]["text"]
+    assert VERDICTS[word].label in moving["layout"]["annotations"][1]["text"]
 
 
-def test_of_several_answers_each_has_the_colour_of_its_verdict(answer: Make) -> None:
+def test_of_several_answers_each_has_the_colour_of_its_verdict(answer):
     e = join([answer({(2, 0): 4.0}, evidence=BELIEVED), answer({(2, 0): 5.0}, evidence=TRICK)])
     believed, trick, _ = plot_answers(e).axes[0].lines
     assert believed.get_label().startswith("✓ answer 1: believed, p 0.80")
@@ -84,15 +75,14 @@ def test_of_several_answers_each_has_the_colour_of_its_verdict(answer: Make) -> 
     assert red > 1.5 * max(green, blue)
 
 
-def test_points_of_the_curve_by_what_is_known_at_each(answer: Make) -> None:
+def test_points_of_the_curve_by_what_is_known_at_each(answer):
     points = belief_of(answer({(3, 0): 1.0}, evidence=BELIEVED))
-    assert points is not None
     assert points.share.tolist() == [10.0, 20.0, 30.0] and points.support.tolist() == [50.0, 30.0, 90.0]
     assert points.word.tolist() == ["not reached", "doubtful", "believed"]
     assert points.best.tolist() == [0.0, 30.0, 90.0], "of what the model accepts, and never falling"
 
 
-def test_the_curve_is_drawn_where_it_was_measured(answer: Make) -> None:
+def test_the_curve_is_drawn_where_it_was_measured(answer):
     e = answer({(3, 0): 1.0}, evidence=BELIEVED)
     panel = next(axes for axes in plot_answer(e).axes if axes.get_xlabel().startswith("changed values"))
     drawn = {line.get_label(): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in panel.lines}
@@ -100,7 +90,6 @@ def test_the_curve_is_drawn_where_it_was_measured(answer: Make) -> None:
     assert panel.get_title(loc="left") == "the model flips at 20 % (dotted),\nall others follow at 30 % (dashed)"
     assert [line.get_xdata()[0] for line in panel.lines[-2:]] == [20.0, 30.0]
     belief = belief_of(e)
-    assert belief is not None
     figure = belief_figure(belief)
     assert show(figure).data and figure["layout"]["title"]["text"] == panel.get_title(loc="left").replace("\n", " ")
     by_name = {trace["name"]: trace["x"] for trace in figure["data"] if "name" in trace}
@@ -109,7 +98,7 @@ def test_the_curve_is_drawn_where_it_was_measured(answer: Make) -> None:
     assert belief_of(without) is None and len(plot_answer(without).axes) == 3
 
 
-def test_gaps_interrupt_the_lines_on_paper(answer: Make) -> None:
+def test_gaps_interrupt_the_lines_on_paper(answer):
     gap = answer({(8, 0): 1.0})
     for series in (gap.query, gap.counterfactual):
         series[0, 4, 0] = np.nan

@@ -1,7 +1,5 @@
 """An explanation with answers of every status."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ STATUS = ("generated", "refined", "neighbour", "not_found", "unchanged", "genera
 
 
 @pytest.fixture
-def explanation() -> Explanation:
+def explanation():
     """Six answers to five queries: the last two queries have one answer each, the first has two."""
     rng = np.random.default_rng(0)
     query = rng.normal(size=(6, 12, 5)).astype(np.float32)

@@ -1,17 +1,12 @@
 """The page in a real browser: it draws figures on scrolling, sorts, fits a phone, and loads nothing."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import join
 from sparcets.show.report import write_report
 from tests.axe import serious_findings
 
@@ -19,12 +14,12 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def opened(browser: Any, explanation: Explanation, tmp_path: Path) -> Iterator[Any]:
+def opened(browser, explanation, tmp_path):
     """Open a long report; at the end, check that there were no errors and no requests."""
     many = join([explanation] * 5)
     path = write_report(many, tmp_path / "report.html")
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    problems: list[str] = []
+    problems = []
     page.on("console", lambda message: problems.append(message.text))
     page.on("pageerror", lambda error: problems.append(str(error)))
     local = ("file:", "data:", "blob:")
@@ -35,7 +30,7 @@ def opened(browser: Any, explanation: Explanation, tmp_path: Path) -> Iterator[A
     assert problems == []
 
 
-def wait_until(page: Any, expression: str) -> None:
+def wait_until(page, expression):
     """Poll; wait_for_function would do so inside the page, whose policy forbids evaluating strings."""
     for _ in range(200):
         if page.evaluate(expression):
@@ -44,11 +39,11 @@ def wait_until(page: Any, expression: str) -> None:
     raise AssertionError(f"still false: {expression}")
 
 
-def drawn(page: Any, i: int) -> int:
+def drawn(page, i):
     return int(page.locator(f"#pictures-{i} .plot.js-plotly-plot").count())
 
 
-def test_figures_are_drawn_when_scrolled_into_view_and_removed_when_far(opened: Any) -> None:
+def test_figures_are_drawn_when_scrolled_into_view_and_removed_when_far(opened):
     opened.wait_for_selector("#set .main-svg")
     last = 29
     assert drawn(opened, last) == 0
@@ -63,7 +58,7 @@ def test_figures_are_drawn_when_scrolled_into_view_and_removed_when_far(opened: 
     opened.wait_for_selector("#pictures-0 [data-name=answers] .main-svg")
 
 
-def test_the_stick_figure_moves(opened: Any) -> None:
+def test_the_stick_figure_moves(opened):
     opened.locator("#heading-0").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-0 [data-name=body] .slider-container")
     positions = "document.querySelector('#pictures-0 [data-name=body]').data.map((t) => String(t.x)).join('|')"
@@ -72,7 +67,7 @@ def test_the_stick_figure_moves(opened: Any) -> None:
     wait_until(opened, f"{positions} !== {before!r}")
 
 
-def test_the_table_sorts_both_ways_and_links_to_the_answer(opened: Any) -> None:
+def test_the_table_sorts_both_ways_and_links_to_the_answer(opened):
     column = "[...document.querySelectorAll('#answers tbody tr')].map((r) => Number(r.children[5].dataset.value))"
     header = opened.locator("#answers th", has_text="probability")
     header.locator("button").click()
@@ -84,13 +79,13 @@ def test_the_table_sorts_both_ways_and_links_to_the_answer(opened: Any) -> None:
     assert opened.evaluate("location.hash") == "#answer-17"
 
 
-def test_damaged_data_show_a_message(opened: Any) -> None:
+def test_damaged_data_show_a_message(opened):
     opened.evaluate("document.getElementById('pictures-9-numbers').textContent = 'AAAA'")
     opened.locator("#heading-9").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-9 >> text=This figure cannot be drawn")
 
 
-def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened: Any, tmp_path: Path) -> None:
+def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened, tmp_path):
     n = opened.locator("article").count()
     opened.emulate_media(media="print")
     opened.set_viewport_size({"width": 700, "height": 1000})  # A4 between its margins
@@ -116,14 +111,14 @@ def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened:
     assert "e+0" not in text and "drawn when scrolled" not in text
 
 
-def test_it_fits_a_phone(opened: Any) -> None:
+def test_it_fits_a_phone(opened):
     opened.set_viewport_size({"width": 390, "height": 800})
     opened.locator("#heading-0").scroll_into_view_if_needed()
     opened.wait_for_selector("#pictures-0 .main-svg")
     assert opened.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_axe_finds_nothing_serious(browser: Any, explanation: Explanation, tmp_path: Path) -> None:
+def test_axe_finds_nothing_serious(browser, explanation, tmp_path):
     path = write_report(explanation, tmp_path / "report.html")
     page = browser.new_page()
     page.goto(path.as_uri())

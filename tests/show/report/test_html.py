@@ -1,7 +1,5 @@
 """The report: its text, that it is self-contained, and that markup in the data is escaped."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -9,45 +7,39 @@ import sys
 import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcets.core.errors import DataError, MissingExtraError
 from sparcets.core.evidence import VERDICTS
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import ModelCheck
 from sparcets.evaluation.evaluate import evaluate
-from sparcets.evaluation.scores import Scores
 from sparcets.show import report as html
 from sparcets.show.report import write_report
 
 SCRIPT = re.compile(r"<script[^>]*>.*?</script>", flags=re.S)
 
 
-def made(e: Explanation, folder: Path, **options: Any) -> str:
+def made(e, folder, **options):
     return write_report(e, folder / "report.html", **options).read_text(encoding="utf-8")
 
 
-def words(page: str) -> str:
+def words(page):
     """Return the visible text of a page as one line."""
-    text: list[str] = []
+    text = []
     parser = HTMLParser()
-    parser.handle_data = text.append  # type: ignore[method-assign]
+    parser.handle_data = text.append
     parser.feed(re.sub(r"<style>.*?</style>", "", SCRIPT.sub("", page), flags=re.S))
     return " ".join(" ".join(text).split())
 
 
-def numbers(page: str, name: str) -> dict[str, Any]:
+def numbers(page, name):
     found = re.search(rf'<script type="text/plain" id="{name}-numbers">([^<]*)</script>', page)
-    assert found is not None
-    figures: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(found[1])))
-    return figures
+    return json.loads(zlib.decompress(base64.b64decode(found[1])))
 
 
-def test_every_answer_has_its_text(explanation: Explanation, tmp_path: Path) -> None:
+def test_every_answer_has_its_text(explanation, tmp_path):
     seen = words(made(explanation, tmp_path))
     for i in range(len(explanation)):
         for line in explanation.text(i).splitlines():
@@ -57,7 +49,7 @@ def test_every_answer_has_its_text(explanation: Explanation, tmp_path: Path) -> 
     assert "6 explanations towards well & <fit>" in seen
 
 
-def test_queries_are_named_where_they_have_names(explanation: Explanation, tmp_path: Path) -> None:
+def test_queries_are_named_where_they_have_names(explanation, tmp_path):
     ids, subjects = np.array([f"<b>trial</b> {i}" for i in explanation.query_index]), np.arange(6) + 70
     page = made(replace(explanation, ids=ids, subjects=subjects), tmp_path)
     seen = words(page)
@@ -67,7 +59,7 @@ def test_queries_are_named_where_they_have_names(explanation: Explanation, tmp_p
     assert "(query 3, unchanged" in plain and "answer query verdict predicted" in plain
 
 
-def test_figures_are_drawn_from_the_data_in_the_page(explanation: Explanation, tmp_path: Path) -> None:
+def test_figures_are_drawn_from_the_data_in_the_page(explanation, tmp_path):
     page = made(explanation, tmp_path)
     figures = numbers(page, "pictures-2")
     assert set(figures) == {"curves", "map", "body"}
@@ -80,9 +72,9 @@ def test_figures_are_drawn_from_the_data_in_the_page(explanation: Explanation, t
         assert f'data-name="{key}"' in page
 
 
-def test_the_table_can_be_sorted_by_numbers(explanation: Explanation, tmp_path: Path) -> None:
+def test_the_table_can_be_sorted_by_numbers(explanation, tmp_path):
     page = made(explanation, tmp_path)
-    head, body = re.search(r'<table id="answers"><thead>(.*?)</thead><tbody>(.*?)</tbody>', page, re.S).groups()  # type: ignore[union-attr]
+    head, body = re.search(r'<table id="answers"><thead>(.*?)</thead><tbody>(.*?)</tbody>', page, re.S).groups()
     names = re.findall(r"<button[^>]*>(.*?)</button>", head)
     rows = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", body, re.S)]
     assert names[:7] == ["answer", "query", "verdict", "predicted", "target", "status", "probability"]
@@ -94,14 +86,14 @@ def test_the_table_can_be_sorted_by_numbers(explanation: Explanation, tmp_path: 
     assert [row[-1] for row in rows] == ["2", "2", "4", "0", "0", "1"]
 
 
-def test_names_and_reasons_are_escaped(explanation: Explanation, tmp_path: Path) -> None:
+def test_names_and_reasons_are_escaped(explanation, tmp_path):
     page = made(explanation, tmp_path, title="<script>alert(1)</script>")
     outside = SCRIPT.sub("", page)
     assert "<script>alert" not in page and "<i>load" not in outside and "<impossible>" not in outside
     assert "it is <impossible>" in words(page) and "<i>load</i>" in words(page)
 
 
-def test_a_model_that_knows_nothing_is_spoken_against_first(explanation: Explanation, tmp_path: Path) -> None:
+def test_a_model_that_knows_nothing_is_spoken_against_first(explanation, tmp_path):
     check = ModelCheck(score=0.3, chance=0.4, n_series=20, held_out=True, doubts=("the model is <i>no</i> use",))
     page = made(replace(explanation, info=replace(explanation.info, model=check)), tmp_path)
     told = "Careful:</b> the model is &lt;i&gt;no&lt;/i&gt; use."
@@ -110,13 +102,13 @@ def test_a_model_that_knows_nothing_is_spoken_against_first(explanation: Explana
     assert told not in made(explanation, tmp_path)
 
 
-def test_nothing_is_loaded_from_elsewhere(explanation: Explanation, tmp_path: Path) -> None:
+def test_nothing_is_loaded_from_elsewhere(explanation, tmp_path):
     outside = SCRIPT.sub("", made(explanation, tmp_path))
     assert "://" not in outside and "@import" not in outside and "url(" not in outside
     assert "Content-Security-Policy\" content=\"default-src 'none'" in outside
 
 
-def test_scores_in_words(explanation: Explanation, tmp_path: Path) -> None:
+def test_scores_in_words(explanation, tmp_path):
     without = words(made(explanation, tmp_path))
     assert "Quality" not in without and "No other models were asked" in without
     plain = evaluate(explanation, progress=False)
@@ -131,22 +123,20 @@ def test_scores_in_words(explanation: Explanation, tmp_path: Path) -> None:
     assert "judges" in seen and "1 of 2" in seen and "none of 2 independent judges agrees" in seen
 
 
-def test_scores_of_another_explanation_raise_and_nothing_is_made(explanation: Explanation, tmp_path: Path) -> None:
-    scores: Scores = evaluate(explanation[:2], progress=False)
+def test_scores_of_another_explanation_raise_and_nothing_is_made(explanation, tmp_path):
+    scores = evaluate(explanation[:2], progress=False)
     with pytest.raises(DataError, match="not those of this explanation"):
         write_report(explanation, tmp_path / "r.html", scores=scores)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_settings(explanation: Explanation, tmp_path: Path) -> None:
+def test_settings(explanation, tmp_path):
     seen = words(made(explanation, tmp_path))
     assert "config: train.epochs 7" in seen and "constraints (explain) frozen: [[0, 2]]" in seen
     assert "constraints (fit)" not in seen and "12 steps, 5 features" in seen and "sampling rate not known" in seen
 
 
-def test_of_very_many_answers_the_first_are_shown(
-    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_very_many_answers_the_first_are_shown(explanation, tmp_path, monkeypatch):
     monkeypatch.setattr(html, "MAX_ANSWERS", 4)
     page = made(explanation, tmp_path)
     assert page.count("<article") == 4 and "2 more are left out" in words(page)
@@ -154,14 +144,12 @@ def test_of_very_many_answers_the_first_are_shown(
     assert "left out" not in words(made(explanation[:4], tmp_path))
 
 
-def test_without_plotly_the_error_says_what_to_install(
-    explanation: Explanation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_plotly_the_error_says_what_to_install(explanation, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(MissingExtraError, match=r"reports need plotly. .*sparcets\[plots\]"):
         write_report(explanation, tmp_path / "r.html")
 
 
-def test_nothing_to_report(explanation: Explanation, tmp_path: Path) -> None:
+def test_nothing_to_report(explanation, tmp_path):
     with pytest.raises(DataError, match="nothing to report"):
         write_report(explanation[:0], tmp_path / "r.html")

@@ -1,20 +1,15 @@
 """Hand-made answers: two features, ten steps, standard deviations 1 and 4."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from tests.show.conftest import hand_made
 
 
-def unbounded(info: SeriesInfo) -> SeriesInfo:
+def unbounded(info):
     """Return information on series by whose ranges any change is fine."""
     F, most = info.n_features, np.full(info.n_features, np.inf)
     moves = {"max_step": most, "max_moves": np.full((4, F), np.inf), "max_bends": np.full((5, F), np.inf)}
@@ -27,7 +22,7 @@ INFO = replace(
 )
 
 
-def make(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: Any) -> Explanation:
+def make(changes, *, n_steps=10, **other):
     """Return one answer that changes the entries (step, feature) by these amounts."""
     info = replace(INFO, units=other.pop("units", None), sampling_rate=other.pop("rate", None))
     if names := other.pop("names", None):
@@ -37,5 +32,5 @@ def make(changes: dict[tuple[int, int], float], *, n_steps: int = 10, **other: A
 
 
 @pytest.fixture
-def answer() -> Callable[..., Explanation]:
+def answer():
     return make

@@ -1,42 +1,35 @@
 """The verdict in words: what is doubted, with its numbers; a jumping wrist and an impossible hip are never green."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.core.evidence import VERDICTS, Evidence, PlausibilityReference, shape_of
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import FloatArray, Series
+from sparcets.core.series import Series
 from sparcets.show.phrases import NO_ADVICE
 from sparcets.show.report import write_report
 from sparcets.show.verdict import conclude
 from tests.show.conftest import hand_made
 
-Make = Callable[..., Explanation]
 SMALL = {(3, 0): 1.0}
 FAMILIES = ("neural", "intervals", "quantiles")
 REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": np.nan}
 
 
-def known(*support: float, **looks: float) -> Evidence:
+def known(*support, **looks):
     plausibility = {name: np.array([value]) for name, value in {**REAL, **looks}.items()}
     return Evidence(families=FAMILIES, support=np.array([support]), plausibility=plausibility)
 
 
-def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read() -> None:
+def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read():
     assert list(VERDICTS) == ["believed", "doubtful", "trick", "not reached", "unchanged"]
     assert [v.tone for v in VERDICTS.values()] == ["green", "amber", "red", "grey", "grey"]
     assert len({v.symbol for v in VERDICTS.values()}) == 5, "not by colour alone"
 
-    def luminance(colour: str) -> float:
+    def luminance(colour):
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
         r, g, b = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
         return 0.2126 * r + 0.7152 * g + 0.0722 * b
@@ -63,12 +56,12 @@ def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read() -> None:
     ],
     ids=["believed", "one against", "unknown", "far", "too few", "trick", "none"],
 )  # fmt: skip
-def test_what_is_doubted_in_words(answer: Make, evidence: Evidence, text: str) -> None:
+def test_what_is_doubted_in_words(answer, evidence, text):
     assert str(conclude(answer(SMALL, evidence=evidence))) == text
     assert answer(SMALL, evidence=evidence).text(0).startswith(text), "at the top"
 
 
-def test_a_fall_over_several_steps_is_named() -> None:
+def test_a_fall_over_several_steps_is_named():
     """Found by a reader: pressure that falls by 0.9 in three steps, each of which is as large as a real one."""
     rng = np.random.default_rng(0)
     X = 5 + 0.1 * rng.uniform(-1, 1, size=(40, 30, 1))
@@ -85,7 +78,7 @@ def test_a_fall_over_several_steps_is_named() -> None:
 
 
 @pytest.mark.parametrize("n_steps", [2, 3, 5])
-def test_jumps_of_short_series_with_gaps_are_named(n_steps: int) -> None:
+def test_jumps_of_short_series_with_gaps_are_named(n_steps):
     """Found by the campaign: there are no moves over more steps than a series has."""
     X = np.tile(np.array([0.0, 1.0]), (10, 3))[:, :n_steps, None].repeat(2, axis=2)
     info = SeriesInfo.from_series(X, ("a", "b"))
@@ -102,7 +95,7 @@ def test_jumps_of_short_series_with_gaps_are_named(n_steps: int) -> None:
     assert "f0 moves by" in doubt or doubt == "1 step between two values is larger than any real one"
 
 
-def hips(amplitude: float = 29.0) -> tuple[FloatArray, Any]:
+def hips(amplitude=29.0):
     """Return angles of two hips of forty people, between ± ``amplitude`` degrees."""
     phase = np.linspace(0, 2 * np.pi, 40)[:, None]
     t = np.linspace(0, 4 * np.pi, 50)[None]
@@ -110,14 +103,14 @@ def hips(amplitude: float = 29.0) -> tuple[FloatArray, Any]:
     return amplitude * np.stack([left, right], axis=2), np.arange(40) % 2
 
 
-def answer_of(info: SeriesInfo, query: FloatArray, made: FloatArray, support: bool = True) -> Explanation:
+def answer_of(info, query, made, support=True):
     """Return one valid answer that every family believes, or that no family was asked about."""
     proba = {"proba_before": np.eye(info.n_classes)[[0]], "proba_after": np.eye(info.n_classes)[[1]]}
     e = hand_made(info, query, {}, counterfactual=made[None], status=np.array(["refined"]), **proba)
     return replace(e, evidence=Evidence(families=("neural",), support=np.ones((1, 1)))) if support else e
 
 
-def drawn_and_reported(e: Explanation, doubt: str, folder: Path) -> None:
+def drawn_and_reported(e, doubt, folder):
     """Check that figure and report say an answer's verdict and a doubt before anything else, in its own colour."""
     verdict = VERDICTS[str(e.verdict[0])]
     figure = e.plot(0)
@@ -130,7 +123,7 @@ def drawn_and_reported(e: Explanation, doubt: str, folder: Path) -> None:
     assert f"attempt ({verdict.label})</text>" in article, "the picture for paper too"
 
 
-def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers(tmp_path: Path) -> None:
+def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers(tmp_path):
     X, y = hips()
     ds = sp.Dataset.from_arrays(X, y, feature_names=["LeftHip", "RightHip"], units="°", sampling_rate=50)
     info = SeriesInfo.from_series(ds.X_train, ("slow", "fast"), source=ds)
@@ -145,7 +138,7 @@ def test_a_hip_beyond_the_data_is_doubtful_and_said_with_its_numbers(tmp_path: P
     drawn_and_reported(e, "LeftHip goes to −74°", tmp_path)
 
 
-def test_a_wrist_that_jumps_is_doubtful(tmp_path: Path) -> None:
+def test_a_wrist_that_jumps_is_doubtful(tmp_path):
     """In simulated catching, the left wrist jumps by 0.37 m for a tenth of a second; the elbow stays."""
     ds = sp.load_dataset("catching", seed=0)
     made = ds.X_test[0].copy()
@@ -164,7 +157,7 @@ def test_a_wrist_that_jumps_is_doubtful(tmp_path: Path) -> None:
         drawn_and_reported(either, "the limb from Left", tmp_path)
 
 
-def test_no_advice_where_people_are_the_subject(answer: Make) -> None:
+def test_no_advice_where_people_are_the_subject(answer):
     assert NO_ADVICE not in answer(SMALL).text(0)
     assert answer(SMALL, subjects=np.array(["P1"])).text(0).endswith(NO_ADVICE)
     names = ("wrist_x", "wrist_y", "elbow_x", "elbow_y")

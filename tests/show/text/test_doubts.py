@@ -1,23 +1,18 @@
 """Warnings about weak answers, of which a good answer has none; measures of a set in words."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from sparcets.core.evidence import Evidence
-from sparcets.core.explanation import Explanation
 from sparcets.show.text import narrate
 from sparcets.show.verdict import find_doubts, quality_findings
 
-Make = Callable[..., Explanation]
 SMALL = {(3, 0): 1.0}
 
 
-def test_a_good_answer_has_none(answer: Make) -> None:
+def test_a_good_answer_has_none(answer):
     good = {"transfer_a": 1.0, "transfer_b": 1.0, "transfer_c": 0.0, "knn_ratio": 1.4, "oracle": 1.0}
     assert find_doubts(answer(SMALL), {}) == find_doubts(answer(SMALL), good) == []
 
@@ -26,7 +21,7 @@ def test_a_good_answer_has_none(answer: Make) -> None:
     ("votes", "words"),
     [([0, 0, 0], "none of 3 independent judges agrees"), ([1, 0, 0], "only 1 of 3"), ([1, 1, 0, 0], "only 2 of 4")],
 )
-def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
+def test_few_judges_agree(answer, votes, words):
     measures = {f"transfer_{i}": float(vote) for i, vote in enumerate(votes)} | {"transfer_unseen": 1.0}
     (doubt,) = find_doubts(answer(SMALL), measures)
     assert doubt.startswith(words) and "fool the model" in doubt
@@ -35,7 +30,7 @@ def test_few_judges_agree(answer: Make, votes: list[int], words: str) -> None:
 
 
 @pytest.mark.parametrize(("flips_at", "fragile"), [(0.03, True), (0.1, False)])
-def test_the_model_flips_before_the_others(answer: Make, flips_at: float, fragile: bool) -> None:
+def test_the_model_flips_before_the_others(answer, flips_at, fragile):
     curve = {name: np.array([v]) for name, v in (("share", [flips_at, 0.2]), ("support", [0, 1]), ("valid", [1, 1]))}
     known = Evidence(families=("a",), support=np.ones((1, 1)), curve=curve)
     expected = (
@@ -52,12 +47,12 @@ def test_the_model_flips_before_the_others(answer: Make, flips_at: float, fragil
         ({"oracle": 0.0}, "does not put the result into well"),
     ],
 )
-def test_what_an_evaluation_found(answer: Make, measures: dict[str, float], words: str) -> None:
+def test_what_an_evaluation_found(answer, measures, words):
     (doubt,) = find_doubts(answer(SMALL), measures)
     assert words in doubt
 
 
-def test_values_that_are_rare_in_the_training_series(answer: Make) -> None:
+def test_values_that_are_rare_in_the_training_series(answer):
     (doubt,) = find_doubts(answer({(3, 1): 20.0}), {})
     assert doubt.startswith("pressure is moved to 4.1 standard deviations"), "(0.5 + 20 - 4) / 4 = 4.125"
     far = answer({(3, 1): 20.0})
@@ -65,13 +60,13 @@ def test_values_that_are_rare_in_the_training_series(answer: Make) -> None:
     assert find_doubts(far, {}) == []
 
 
-def test_the_model_is_uncertain(answer: Make) -> None:
+def test_the_model_is_uncertain(answer):
     (doubt,) = find_doubts(answer(SMALL, proba_after=np.array([[0.45, 0.55]])), {})
     assert "leads by 0.10 only" in doubt
     assert find_doubts(answer(SMALL, proba_after=np.array([[0.35, 0.65]])), {}) == []
 
 
-def test_from_a_neighbour(answer: Make) -> None:
+def test_from_a_neighbour(answer):
     """A whole real series is one; parts of it put into the query were never recorded together."""
     (doubt,) = find_doubts(answer(SMALL, status=np.array(["neighbour"])), {})
     assert doubt.startswith("it combines a real well series with this one, and as a whole may never have been recorded")
@@ -80,12 +75,12 @@ def test_from_a_neighbour(answer: Make) -> None:
     assert whole.startswith("every value is taken from a real well series")
 
 
-def test_most_of_it_changes(answer: Make) -> None:
+def test_most_of_it_changes(answer):
     (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
     assert doubt == "more than half of the values that may change do (60 %)."
 
 
-def line(mean: float, n: int = 10, low: float = math.nan, high: float = math.nan) -> dict[str, float]:
+def line(mean, n=10, low=math.nan, high=math.nan):
     return {"mean": mean, "std": math.nan, "low": low, "high": high, "n": n}
 
 
@@ -101,13 +96,13 @@ def line(mean: float, n: int = 10, low: float = math.nan, high: float = math.nan
         ("limb_deviation", (0.02, 0.1, 0.4), "by 2 %"),
     ],
 )
-def test_each_measure_has_a_grade_and_a_sentence(measure: str, values: tuple[float, float, float], words: str) -> None:
+def test_each_measure_has_a_grade_and_a_sentence(measure, values, words):
     findings = [quality_findings({measure: line(value)})[0] for value in values]
     assert [finding.grade for finding in findings] == ["good", "fair", "poor"]
     assert words in findings[0].sentence
 
 
-def test_judges_of_families_that_the_method_did_not_use() -> None:
+def test_judges_of_families_that_the_method_did_not_use():
     (same,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.9)})
     assert "families" not in same.sentence
     (other,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.7)})

@@ -1,31 +1,25 @@
 """Answers that consist of edits, in words: who, when, what, and what has to go along."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 from sparcets.core.coordinates import Coordinates
 from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
-from sparcets.core.explanation import Explanation
 from sparcets.show.edit_text import as_dict
 from sparcets.show.report import edits_table
 from sparcets.show.text import narrate
 from sparcets.studio.results import to_response
 
-Make = Callable[..., Explanation]
 STEPS = 10
 
 
-def edit(start: int, end: int, columns: tuple[int, ...] = (0,), kind: str = "follow", **other: Any) -> Edit:
+def edit(start, end, columns=(0,), kind="follow", **other):
     """Return an edit of roll (0), pressure (1), or both; followed is a course that is 1 higher than the query."""
     names = ("roll", "pressure")
     course = {"follow": np.full((end - start, len(columns)), 1.5), "level": np.ones((1, len(columns)))}
-    given: dict[str, Any] = {"amount": 1.0, "needed_by": ("model",), "row": 7 if kind == "follow" else None}
+    given = {"amount": 1.0, "needed_by": ("model",), "row": 7 if kind == "follow" else None}
     return Edit(
         features=tuple(names[c] for c in columns),
         start=start,
@@ -37,7 +31,7 @@ def edit(start: int, end: int, columns: tuple[int, ...] = (0,), kind: str = "fol
     )
 
 
-def answered(answer: Make, *edits: Edit, query: Any = None, **other: Any) -> Explanation:
+def answered(answer, *edits, query=None, **other):
     """Return an answer that consists of edits."""
     e = answer({}, n_steps=STEPS, **other)
     query = e.query[0] if query is None else query
@@ -45,11 +39,11 @@ def answered(answer: Make, *edits: Edit, query: Any = None, **other: Any) -> Exp
     return replace(e, edit_lists=EditLists((edits,)))
 
 
-def changes(e: Explanation) -> list[str]:
+def changes(e):
     return [line[4:] for line in narrate(e).partition("The model")[2].splitlines() if line.startswith("  - ")]
 
 
-def test_an_answer_that_follows_one_recording(answer: Make) -> None:
+def test_an_answer_that_follows_one_recording(answer):
     edits = edit(2, 4), edit(0, 10, (1,), needed_by=("families",)), edit(0, 2, (0, 1), needed_by=("realism",))
     e = answered(answer, *edits, units=("rad", "bar"), rate=4.0)
     assert narrate(e).splitlines()[2:6] == [
@@ -82,13 +76,13 @@ def test_an_answer_that_follows_one_recording(answer: Make) -> None:
         ("smooth", 2.0, "averaged over 5 steps"),
     ],
 )
-def test_kinds_and_amounts(answer: Make, kind: str, amount: float, words: str) -> None:
+def test_kinds_and_amounts(answer, kind, amount, words):
     (one,) = answered(answer, edit(2, 6, kind=kind, amount=amount)).edits(0)
     assert one.text == f"roll in steps 2 to 5: {words}"
     assert set(KINDS) <= {"follow", "level", "size", "shift", "smooth", "tempo", "peak"}, "all have words"
 
 
-def test_several_recordings_are_told_one_by_one(answer: Make) -> None:
+def test_several_recordings_are_told_one_by_one(answer):
     e = answered(answer, edit(2, 6), edit(6, 9, (1,), row=8))
     assert [line.rpartition(", ")[2] for line in changes(e)] == [
         f"following recording {k} of class well" for k in (7, 8)
@@ -96,25 +90,25 @@ def test_several_recordings_are_told_one_by_one(answer: Make) -> None:
     assert "following" not in narrate(e, short=True)
 
 
-def test_what_follows_the_generator_follows_no_recording(answer: Make) -> None:
+def test_what_follows_the_generator_follows_no_recording(answer):
     e = answered(answer, edit(2, 6, row=None))
     assert "following what the generator proposes" in narrate(e) and "recording" not in narrate(e, short=True)
 
 
-def test_a_group_of_the_user_has_its_name(answer: Make) -> None:
+def test_a_group_of_the_user_has_its_name(answer):
     rules = {"explain": {"groups": {"pump": [0, "pressure"]}}}
     assert changes(answered(answer, edit(2, 6, (0, 1)), constraints=rules))[0].startswith(
         "pump in steps 2 to 5: roll 1"
     )
 
 
-def test_both_ways(answer: Make) -> None:
+def test_both_ways(answer):
     course = np.array([[1.5], [-1.5], [0.5], [1.5]])
     (told,) = changes(answered(answer, edit(2, 6, course=course)))
     assert told == "roll in steps 2 to 5: both ways by up to 2"
 
 
-def test_what_constraints_alter_is_told_and_much_of_it_in_one_phrase(answer: Make) -> None:
+def test_what_constraints_alter_is_told_and_much_of_it_in_one_phrase(answer):
     e = answered(answer, edit(2, 6))
     for n, told in (
         (1, "by your constraints, pressure in step 0: 2 higher"),
@@ -129,7 +123,7 @@ def test_what_constraints_alter_is_told_and_much_of_it_in_one_phrase(answer: Mak
         assert changes(made)[-1] == told and len(changes(made)) == 1 + bool(n)
 
 
-def test_gaps_padding_missing_courses_and_numbers_of_a_regressor(answer: Make) -> None:
+def test_gaps_padding_missing_courses_and_numbers_of_a_regressor(answer):
     gappy = np.full((STEPS, 2), 0.5)
     gappy[3, 0] = np.nan
     assert changes(answered(answer, edit(2, 6), query=gappy)) == ["roll in steps 2 to 5: 1 higher"]
@@ -142,7 +136,7 @@ def test_gaps_padding_missing_courses_and_numbers_of_a_regressor(answer: Make) -
     assert changes(nothing) == ["roll in steps 2 to 5: less than can be told"]
 
 
-def test_reports_and_the_studio_list_the_edits(answer: Make) -> None:
+def test_reports_and_the_studio_list_the_edits(answer):
     e = answered(answer, edit(2, 6), edit(0, 3, (1,), kind="level", amount=-0.5))
     cells = ("follow recording 7", "<td>2 to 5</td>", "pressure", "-0.5", "model")
     assert all(cell in edits_table(e, 0) for cell in cells)

@@ -1,25 +1,18 @@
 """Descriptions of hand-made answers: what changes, when, by how much and in which units."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
 import sparcets as sp
 from sparcets.core.errors import DataError
 from sparcets.core.evidence import Evidence
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import join
 from sparcets.show.report import write_report
 from sparcets.show.text import narrate
 from sparcets.testing.data import make_series
 
-Make = Callable[..., Explanation]
 
-
-def test_the_long_form(answer: Make) -> None:
+def test_the_long_form(answer):
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}, units=("rad", "bar"), rate=4.0))
     assert text.splitlines() == [
         "? Doubtful: no other models were asked about it.",
@@ -30,7 +23,7 @@ def test_the_long_form(answer: Make) -> None:
     ]
 
 
-def test_the_short_form(answer: Make) -> None:
+def test_the_short_form(answer):
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
     assert text == ("? Doubtful: well instead of sick (probability 0.10 → 0.88): roll in steps 3 to 4.")
 
@@ -55,12 +48,12 @@ DOWN = {(t, 4): -1.0 - (t % 2) for t in range(3, 6)}
     ],
     ids=["one step", "mean", "both ways", "height", "axis", "to and fro", "no body"],
 )  # fmt: skip
-def test_a_change_in_words(answer: Make, changes: Any, given: Any, phrase: str) -> None:
+def test_a_change_in_words(answer, changes, given, phrase):
     """Only heights of a body are raised; in space, no axis is known to be the height."""
     assert f"\n  - {phrase}\n" in narrate(answer(changes, **given))
 
 
-def test_the_largest_changes_in_standard_deviations_come_first_and_the_rest_is_listed(answer: Make) -> None:
+def test_the_largest_changes_in_standard_deviations_come_first_and_the_rest_is_listed(answer):
     text = narrate(answer({(0, 0): 2.0, (5, 1): 3.0, (7, 0): -3.0}))
     assert text.index("step 7: 3 lower") < text.index("step 0: 2 higher")
     assert "pressure in" not in text, "0.75 standard deviations of 5.75; the others are most"
@@ -70,7 +63,7 @@ def test_the_largest_changes_in_standard_deviations_come_first_and_the_rest_is_l
     assert narrate(many, short=True).count("roll") == 3 and "other edits" in narrate(many, short=True)
 
 
-def test_unchanged_and_immutable_features(answer: Make) -> None:
+def test_unchanged_and_immutable_features(answer):
     names = ("hand_x", "hand_y", "load", "ball_x", "ball_y")
     text = narrate(answer({(3, 2): 1.0}, names=names, mutable=np.array([True, True, True, False, False])))
     assert "Unchanged: hand. Not allowed to change: ball." in text, "by the name of the group"
@@ -80,14 +73,14 @@ def test_unchanged_and_immutable_features(answer: Make) -> None:
     assert "Unchanged" not in narrate(answer(everywhere)) and "Nothing changes" not in narrate(answer(everywhere))
 
 
-def test_the_share_is_of_mutable_entries_without_padding(answer: Make) -> None:
+def test_the_share_is_of_mutable_entries_without_padding(answer):
     assert "50 % of" in narrate(answer({(t, 0): 1.0 for t in range(5)}, mutable=np.array([True, False])))
     padded = narrate(answer({(0, 0): 1.0}, lengths=np.array([2])))
     assert "25 % of" in padded and "after step 0" in padded, "padding does not count"
     assert "0.2 % of" in narrate(answer({(0, 0): 1.0}, n_steps=250))
 
 
-def test_judges_and_oracle_where_they_are_known(answer: Make) -> None:
+def test_judges_and_oracle_where_they_are_known(answer):
     measures = {"transfer": 0.67, "transfer_fcn": 1.0, "transfer_tcn": 0.0, "transfer_gru": 1.0, "oracle": 1.0}
     text = narrate(answer({(3, 0): 1.0}), measures=measures)
     assert "2 of 3 independent judges say well too (fcn yes, tcn no, gru yes)." in text
@@ -108,7 +101,7 @@ def test_judges_and_oracle_where_they_are_known(answer: Make) -> None:
         (None, None),
     ],
 )
-def test_other_models_where_they_are_known(answer: Make, support: Any, sentence: str | None) -> None:
+def test_other_models_where_they_are_known(answer, support, sentence):
     known = Evidence.none(1)
     if support is not None:
         known = Evidence(families=("convolutions", "interval quantiles", "shapelets"), support=np.array([support]))
@@ -116,7 +109,7 @@ def test_other_models_where_they_are_known(answer: Make, support: Any, sentence:
     assert sentence in text if sentence else "Other models" not in text
 
 
-def test_an_unchanged_answer(answer: Make) -> None:
+def test_an_unchanged_answer(answer):
     already = answer({}, status=np.array(["unchanged"]))
     for short in (False, True):
         assert narrate(already, short=short).endswith(
@@ -126,7 +119,7 @@ def test_an_unchanged_answer(answer: Make) -> None:
 
 
 @pytest.mark.parametrize("reason", ["the constraints undo every change", "the constraints undo every change."])
-def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
+def test_not_found_with_a_reason(answer, reason):
     missed = {
         "status": np.array(["not_found"]),
         "reason": np.array([reason]),
@@ -142,7 +135,7 @@ def test_not_found_with_a_reason(answer: Make, reason: str) -> None:
 
 @pytest.mark.parametrize("reason", ["the classifier predicts 'well' with p(well) = 0.996; 0.999 was asked for", ""])
 @pytest.mark.parametrize("short", [False, True])
-def test_what_flips_but_is_not_sure_enough(answer: Make, reason: str, short: bool) -> None:
+def test_what_flips_but_is_not_sure_enough(answer, reason, short):
     lost = {"status": np.array(["not_found"]), "reason": np.array([reason]), "proba_after": np.array([[0.004, 0.996]])}
     text = narrate(answer({(0, 0): 1.0}, confidence=0.999, **lost), short=short)
     assert (
@@ -153,14 +146,14 @@ def test_what_flips_but_is_not_sure_enough(answer: Make, reason: str, short: boo
     assert "the model does not predict the target" in other
 
 
-def test_a_missing_answer_is_not_described_as_found(answer: Make) -> None:
+def test_a_missing_answer_is_not_described_as_found(answer):
     """Of three requested answers, the third may be missing and filled with a copy of the first, which is valid."""
     text = narrate(answer({(0, 0): 1.0}, status=np.array(["not_found"]), reason=np.array(["only 2 different answers"])))
     assert "No change was found" not in text and "not well: only 2 different answers." in text  # others were found
     assert text.startswith("○ Not reached: this repeats another answer")
 
 
-def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> None:
+def test_scores_add_the_judges_and_must_match_the_explanation(answer):
     import pandas as pd
 
     from sparcets.evaluation.scores import Scores
@@ -174,7 +167,7 @@ def test_scores_add_the_judges_and_must_match_the_explanation(answer: Make) -> N
         both[1].text(0, scores=scores)
 
 
-def test_times_that_were_not_allowed_to_change(answer: Make) -> None:
+def test_times_that_were_not_allowed_to_change(answer):
     rules = {"fit": {"frozen": [[0, 2]]}, "explain": {"frozen": [[7, None], [0, 2]], "groups": {}}}
     text = narrate(answer({(4, 0): 1.0, (5, 0): 1.0}, constraints=rules))
     assert "Nothing may change in steps 0 to 1 and in steps 7 to 9." in text
