@@ -66,9 +66,9 @@ class Config:
         hints = get_type_hints(type(self))
         problems = []
         for field in fields(self):
-            value = _as_declared(getattr(self, field.name), hints[field.name])
+            value = as_declared(getattr(self, field.name), hints[field.name])
             object.__setattr__(self, field.name, value)
-            if not _fits(value, hints[field.name]):
+            if not fits(value, hints[field.name]):
                 problems.append(f"{field.name!r} must be {_describe(hints[field.name])}, got {quoted(value)}")
         # Values of the wrong type are not checked further.
         _raise_all(type(self).__name__, problems or self.problems())
@@ -200,16 +200,17 @@ def check_config(config: Any, kind: type[C], owner: str, *, instead: str = "") -
     raise ConfigError(f"{owner} takes {article} {kind.__name__}, got {came}. {hint}")
 
 
-def _fits(value: Any, hint: Any) -> bool:
+def fits(value: Any, hint: Any) -> bool:
+    """Return whether a value is of the type that a field declares."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
     if origin in (Union, types.UnionType):
-        return any(_fits(value, a) for a in args)
+        return any(fits(value, a) for a in args)
     if origin is Literal:
         return any(type(value) is type(a) and value == a for a in args)
     if origin is tuple:
-        return isinstance(value, tuple) and all(_fits(v, args[0]) for v in value)
+        return isinstance(value, tuple) and all(fits(v, args[0]) for v in value)
     if hint is float:
         return isinstance(value, float) and math.isfinite(value)
     if hint is int:
@@ -229,13 +230,13 @@ def _describe(hint: Any) -> str:
     return names.get(hint, getattr(hint, "__name__", str(hint)))
 
 
-def _as_declared(value: Any, hint: Any) -> Any:
+def as_declared(value: Any, hint: Any) -> Any:
     """Return numbers in the type of their field, so that 1, 1.0 and NumPy's 1 are the same setting."""
     args = get_args(hint)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of NumPy or torch
         value = value.item()
     if get_origin(hint) is tuple and isinstance(value, tuple):
-        return tuple(_as_declared(v, args[0]) for v in value)
+        return tuple(as_declared(v, args[0]) for v in value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return value
     kinds = args if get_origin(hint) in (Union, types.UnionType) else (hint,)
@@ -271,8 +272,8 @@ def _parse(text: str, hint: Any) -> Any:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
         value = _WORDS.get(text.lower(), text)
-    value = _as_declared(_from_plain(value, hint) if isinstance(value, list) else value, hint)
-    return text if _fits(text, hint) and not _fits(value, hint) else value
+    value = as_declared(_from_plain(value, hint) if isinstance(value, list) else value, hint)
+    return text if fits(text, hint) and not fits(value, hint) else value
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparcets.core.errors import DataError
 from sparcets.core.outcome import Outcome
+from sparcets.core.record import Record
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import Task, default_feature_names, feature_index
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
     from sparcets.data.dataset import Dataset
 
 
-PER_FEATURE = ("span", "low", "high", "max_step")  # statistics of the training series
+PER_FEATURE = ("mutable", "binary", "max_moves", "max_bends", "span", "low", "high", "max_step")
 SPANS = (2, 3, 4, 6)  # steps over which a move is compared with those of real series
 CHUNK = 1024  # series at a time, bounding memory
 
 
 @dataclass(frozen=True, eq=False)
-class Scaler:
+class Scaler(Record):
     """Centre and scale of each feature.
 
     Attributes
@@ -83,15 +84,6 @@ class Scaler:
         """Add standardised residuals to series in original units; entries with zero delta stay bit-identical."""
         return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain lists for JSON."""
-        return {"center": self.center.tolist(), "scale": self.scale.tolist()}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Scaler:
-        """Build from :meth:`to_dict`'s output."""
-        return cls(np.asarray(data["center"], dtype=np.float64), np.asarray(data["scale"], dtype=np.float64))
-
 
 def _float_type(X: FloatArray) -> np.dtype[Any]:
     return np.result_type(X.dtype, np.float32)
@@ -103,7 +95,7 @@ MIN_LIKELY = 0.7  # agreement with the classes in another order, for that order 
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelCheck:
+class ModelCheck(Record):
     """What ``fit`` found out about the model to explain; part of every explanation.
 
     Attributes
@@ -134,9 +126,9 @@ class ModelCheck:
     chance: float | None
     n_series: int
     held_out: bool
+    consistent: bool = True
     doubts: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    consistent: bool = True
 
     @classmethod
     def of_classes(cls, said: IntArray, labels: IntArray, class_names: Sequence[str], *, held_out: bool) -> ModelCheck:
@@ -203,30 +195,6 @@ class ModelCheck:
         lines += [f"Careful: {doubt}. No answer is believed." for doubt in self.doubts]
         return lines + [f"Careful: {remark}." for remark in self.remarks]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        lists = {"doubts": list(self.doubts), "remarks": list(self.remarks)}
-        return {name: getattr(self, name) for name in _KINDS} | lists
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ModelCheck:
-        """Build from :meth:`to_dict`'s output; raise ValueError where a value cannot be one of it."""
-        texts: dict[str, Any] = {name: tuple(data[name]) for name in ("doubts", "remarks")}
-        wrong = [name for name, kinds in _KINDS.items() if not isinstance(data[name], kinds)]
-        wrong += [name for name, values in texts.items() if not all(isinstance(text, str) for text in values)]
-        if wrong:
-            raise ValueError(f"{', '.join(wrong)} of the model cannot be {[data[name] for name in wrong]}")
-        return cls(**{name: data[name] for name in _KINDS}, **texts)
-
-
-_KINDS: dict[str, Any] = {
-    "score": (float, type(None)),
-    "chance": (float, type(None)),
-    "n_series": int,
-    "held_out": bool,
-    "consistent": bool,
-}
-
 
 def _where(n: int, held_out: bool) -> str:
     return f"{n} series that it was not trained on" if held_out else f"{n} training series"
@@ -263,7 +231,7 @@ def contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class SeriesInfo:
+class SeriesInfo(Record):
     """Names, units and statistics of training series of shape (batch, time, features).
 
     Attributes
@@ -311,17 +279,17 @@ class SeriesInfo:
     class_names: tuple[str, ...]
     units: tuple[str, ...] | None
     sampling_rate: float | None
-    mutable: BoolArray
     n_steps: int
-    scaler: Scaler
-    span: FloatArray
+    unequal: bool = False
+    mutable: BoolArray
     binary: BoolArray
+    max_moves: FloatArray
+    max_bends: FloatArray
+    span: FloatArray
     low: FloatArray
     high: FloatArray
     max_step: FloatArray
-    max_moves: FloatArray
-    max_bends: FloatArray
-    unequal: bool = False
+    scaler: Scaler
     outcome: Outcome | None = None
     side: SideInputs | None = None
     model: ModelCheck | None = None
@@ -343,7 +311,7 @@ class SeriesInfo:
             units=None if self.units is None else self.units[:n],
             scaler=Scaler(self.scaler.center[:n], self.scaler.scale[:n]),
             side=None,
-            **{name: getattr(self, name)[..., :n] for name in ("mutable", "binary", *BY_SPAN, *PER_FEATURE)},
+            **{name: getattr(self, name)[..., :n] for name in PER_FEATURE},
         )
 
     @property
@@ -430,43 +398,16 @@ class SeriesInfo:
             side=side,
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; what a model may lack is left out where it does."""
-        arrays = {name: getattr(self, name).tolist() for name in ("mutable", "binary", *BY_SPAN, *PER_FEATURE)}
-        parts = {name: part for name in PARTS if (part := getattr(self, name)) is not None}
-        return {
-            "feature_names": list(self.feature_names),
-            "class_names": list(self.class_names),
-            "units": None if self.units is None else list(self.units),
-            "sampling_rate": self.sampling_rate,
-            "n_steps": self.n_steps,
-            "unequal": self.unequal,
-            **arrays,
-            **{name: part.to_dict() for name, part in parts.items()},
-        }
-
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> SeriesInfo:
+    def from_dict(cls, data: Mapping[str, Any]) -> SeriesInfo:
         """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
-        arrays: dict[str, Any] = {name: np.asarray(data[name], dtype=np.float64) for name in (*PER_FEATURE, *BY_SPAN)}
-        info = cls(
-            feature_names=tuple(data["feature_names"]),
-            class_names=tuple(data["class_names"]),
-            units=None if data["units"] is None else tuple(data["units"]),
-            sampling_rate=data["sampling_rate"],
-            mutable=np.asarray(data["mutable"]),
-            n_steps=int(data["n_steps"]),
-            unequal=bool(data.get("unequal", False)),
-            binary=np.asarray(data["binary"]),
-            **arrays,
-            **{name: kind.from_dict(data[name]) for name, kind in PARTS.items() if name in data},
-        )
-        F, rate, texts = info.n_features, info.sampling_rate, (*info.feature_names, *info.class_names)
-        numbers = (info.scaler.center, info.scaler.scale, *(getattr(info, name) for name in PER_FEATURE))
+        info = super().from_dict(data)
+        F, rate = info.n_features, info.sampling_rate
+        numbers = (info.scaler.center, info.scaler.scale, info.span, info.low, info.high, info.max_step)
         checks = {
-            "names": F > 0 and (info.n_classes > 0) != (info.task == "regression") and _are_texts(texts),
-            "units": info.units is None or (len(info.units) == F and _are_texts(info.units)),
-            "sampling_rate": rate is None or (isinstance(rate, (int, float)) and 0 < rate < np.inf),
+            "names": F > 0 and (info.n_classes > 0) != (info.task == "regression"),
+            "units": info.units is None or len(info.units) == F,
+            "sampling_rate": rate is None or 0 < rate < np.inf,
             "mutable or binary": all(v.shape == (F,) and v.dtype == bool for v in (info.mutable, info.binary)),
             "n_steps": info.n_steps >= 1,
             "side": info.side is None or info.side.n_columns < F,
@@ -478,14 +419,6 @@ class SeriesInfo:
         if wrong:
             raise ValueError(f"{', '.join(wrong)} of the series cannot be those of {F} features")
         return info
-
-
-BY_SPAN = ("max_moves", "max_bends")
-PARTS: dict[str, Any] = {"scaler": Scaler, "outcome": Outcome, "side": SideInputs, "model": ModelCheck}
-
-
-def _are_texts(values: tuple[Any, ...]) -> bool:
-    return all(isinstance(value, str) for value in values)
 
 
 def _largest(measure: Callable[[FloatArray, int], FloatArray], series: Series) -> FloatArray:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.errors import ShapeError
+from sparcets.core.record import Record
 from sparcets.core.series import BoolArray, FloatArray, IntArray
 from sparcets.core.words import distinct, missing_amount
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Outcome:
+class Outcome(Record):
     """Names, units and spread of the numbers that a model predicts.
 
     Attributes
@@ -88,24 +89,14 @@ class Outcome:
             texts.append(f"{text}{self.unit(k)}")
         return ", ".join(texts)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        units = None if self.units is None else list(self.units)
-        numbers = {"center": self.center.tolist(), "scale": self.scale.tolist()}
-        return {"names": list(self.names), "units": units, **numbers}
-
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Outcome:
+    def from_dict(cls, data: Mapping[str, Any]) -> Outcome:
         """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
-        units = None if data["units"] is None else tuple(data["units"])
-        center, scale = (np.asarray(data[name], dtype=np.float64) for name in ("center", "scale"))
-        made = cls(names=tuple(data["names"]), units=units, center=center, scale=scale)
-        texts = (*made.names, *(made.units or ()))
-        fits = center.shape == scale.shape == (made.n_outputs,) and np.isfinite([center, scale]).all()
-        if not made.names or not fits or not (scale > 0).all() or not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"names, units, center and scale of {made.n_outputs} outputs do not fit together")
-        if units is not None and len(units) != made.n_outputs:
-            raise ValueError(f"{len(units)} units are not those of {made.n_outputs} outputs")
+        made = super().from_dict(data)
+        n, numbers = made.n_outputs, np.array([made.center, made.scale])
+        fits = n > 0 and numbers.shape == (2, n) and np.isfinite(numbers).all() and (made.scale > 0).all()
+        if not fits or len(made.units or made.names) != n:
+            raise ValueError(f"names, units, center and scale of {n} outputs do not fit together")
         return made
 
 

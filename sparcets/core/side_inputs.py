@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
+from sparcets.core.record import Record
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import LARGEST, FloatArray, IntArray, Series, as_array
 from sparcets.core.validation import text_problem
@@ -27,7 +28,7 @@ Side = dict[str, np.ndarray[Any, Any]]  # arrays (batch, …) by name
 
 
 @dataclass(frozen=True)
-class SideInputs:
+class SideInputs(Record):
     """What the side inputs of a model look like.
 
     Attributes
@@ -140,19 +141,16 @@ class SideInputs:
             for name, dtype in zip(self.names, self.dtypes, strict=True)
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
-        return {"names": list(self.names), "shapes": [list(s) for s in self.shapes], "dtypes": list(self.dtypes)}
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> SideInputs:
         """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
-        names, dtypes = (tuple(str(value) for value in data[key]) for key in ("names", "dtypes"))
-        shapes = tuple(tuple(int(n) for n in shape) for shape in data["shapes"])
-        fits = len(names) == len(shapes) == len(dtypes) > 0 and all(n > 0 for shape in shapes for n in shape)
-        if not fits or any(np.dtype(dtype).kind not in "fiub" for dtype in dtypes):
+        made = super().from_dict(data)
+        fits = len(made.names) == len(made.shapes) == len(made.dtypes) > 0 and all(
+            min(s, default=1) > 0 for s in made.shapes
+        )
+        if not fits or any(np.dtype(dtype).kind not in "fiub" for dtype in made.dtypes):
             raise ValueError("the side inputs do not fit together")
-        return cls(names, shapes, dtypes)
+        return made
 
     def _check_names(self, arrays: Side, owner: str) -> None:
         """Raise unless these are the side inputs of the fit."""
