@@ -280,7 +280,7 @@ def _explain_tests(
     of_chosen: dict[str, Any] = {name: None if values is None else values[chosen] for name, values in known.items()}
     answer = explainer.explain(
         data.X_test[chosen][:, :, columns],
-        side=None if data.side_test is None or info.side is None else take_rows(data.side_test, chosen),
+        side=None if info.side is None else take_rows(data.side_test, chosen),
         curve=asked.curve,
         **of_chosen,
         **question,

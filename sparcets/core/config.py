@@ -176,16 +176,7 @@ def _unknown(key: object, cls: type[Config]) -> str:
 def check_config(config: Any, kind: type[C], owner: str, *, instead: str = "") -> C:
     """Return the settings of an object; raise if they are of another class than its own.
 
-    Parameters
-    ----------
-    config
-        What was passed.
-    kind
-        The class of settings that the owner takes.
-    owner
-        Its name.
-    instead
-        What takes settings such as these, for the message, such as ``sp.Sparce(clf, config)``.
+    ``instead`` is what takes settings such as these, for the message, such as ``sp.Sparce(clf, config)``.
     """
     if isinstance(config, kind):
         return config

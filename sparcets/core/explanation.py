@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 STATUSES = ("unchanged", "generated", "refined", "neighbour", "not_found")
 SCHEMA = 1  # incremented whenever the file layout changes
 IF_KNOWN = ("lengths", "ids", "subjects")  # arrays with one row per answer, or None
-PARTS = ("numbers", "edit_lists")  # tables with one row per answer, or None
+PARTS = ("evidence", "numbers", "edit_lists")  # tables with one row per answer, or None
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
 NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
 
@@ -128,10 +128,8 @@ class Explanation:
     def __post_init__(self) -> None:
         if self.evidence is NO_EVIDENCE:
             object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
-        sizes = {name: len(getattr(self, name)) for name in (*PER_ANSWER, "evidence")}
-        known = (name for name in (*IF_KNOWN, *PARTS) if getattr(self, name) is not None)
-        sizes |= {name: len(getattr(self, name)) for name in known}
-        sizes |= {name: len(array) for name, array in (self.side or {}).items()}
+        known = dict(self._known(*PER_ANSWER, *IF_KNOWN, *PARTS)) | (self.side or {})
+        sizes = {name: len(values) for name, values in known.items()}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
             raise ShapeError(
                 f"an explanation needs one row per answer in every array, and query and counterfactual of one shape; "
@@ -305,11 +303,12 @@ class Explanation:
     def __getitem__(self, rows: Any) -> Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
         rows = check_rows(rows, len(self))
-        arrays = {name: getattr(self, name)[rows] for name in PER_ANSWER}
-        known = (name for name in (*IF_KNOWN, *PARTS) if getattr(self, name) is not None)
-        arrays |= {name: getattr(self, name)[rows] for name in known}
-        side = None if self.side is None else take_rows(self.side, rows)
-        return replace(self, evidence=self.evidence[rows], side=side, **arrays)
+        known = {name: values[rows] for name, values in self._known(*PER_ANSWER, *IF_KNOWN, *PARTS)}
+        return replace(self, side=take_rows(self.side, rows), **known)
+
+    def _known(self, *names: str) -> Iterator[tuple[str, Any]]:
+        """Yield the names and the values of fields that are not None."""
+        return ((name, value) for name in names if (value := getattr(self, name)) is not None)
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
@@ -395,11 +394,9 @@ class Explanation:
 
         ``compress=False`` writes a larger file in a tenth of the time.
         """
-        arrays = {name: getattr(self, name) for name in (*PER_ANSWER, "mutable")}
-        arrays |= {name: getattr(self, name) for name in (*IF_KNOWN, "frozen") if getattr(self, name) is not None}
-        arrays |= self.evidence.to_arrays()
-        for part in PARTS:
-            arrays |= {} if getattr(self, part) is None else getattr(self, part).to_arrays()
+        arrays = dict(self._known(*PER_ANSWER, "mutable", *IF_KNOWN, "frozen"))
+        for _, table in self._known(*PARTS):
+            arrays |= table.to_arrays()
         arrays |= side_to_arrays(self.side)
         header = {
             "schema": SCHEMA,
@@ -484,9 +481,8 @@ def join(parts: list[Explanation]) -> Explanation:
     first = parts[0]
     if len(parts) == 1:
         return first
-    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in PER_ANSWER}
-    known = (name for name in IF_KNOWN if getattr(first, name) is not None)
-    arrays |= {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
+    known = (name for name, _ in first._known(*PER_ANSWER, *IF_KNOWN))
+    arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
     evidence = Evidence.join([p.evidence for p in parts])
     numbers = [numbers for p in parts if (numbers := p.numbers)]
     edits = [EditLists(((),) * len(p)) if p.edit_lists is None else p.edit_lists for p in parts]

@@ -384,18 +384,6 @@ PRESETS = ("default", "quick", "paper", "tiny")
 def from_preset(config_class: Any, preset: str, target: str | None = None) -> Any:
     """Return the settings of a method, for every class or for one target alone; the paper's need a target.
 
-    Parameters
-    ----------
-    config_class
-        The method's class of settings.
-    preset
-        ``default``, ``tiny``, for our own method ``quick``, or, for the paper's four, ``paper``.
-    target
-        Class the method is to be made for alone, by name or index (as digits).
-
-    Examples
-    --------
-    >>> from sparcets.core.settings import SparceConfig
     >>> from_preset(SparceConfig, "paper", "1").target
     1
     """

@@ -81,16 +81,8 @@ class SideInputs(Record):
     def table(self, side: Any, n_series: int | None, *, owner: str = "this model") -> FloatArray:
         """Check the side inputs of a user and return them as one table (batch, columns).
 
-        Its type is float32 if that changes no value, else float64.
-
-        Parameters
-        ----------
-        side
-            Mapping of names to arrays (batch, …).
-        n_series
-            Number of series, or None where it is not known yet.
-        owner
-            Name of what was fitted with side inputs like these, for messages.
+        Its type is float32 if that changes no value, else float64. ``n_series`` is None where it is not known yet, and
+        ``owner`` was fitted with side inputs like these.
         """
         if side is None:
             raise DataError(f"{owner} was fitted with side inputs: pass side={self._example()}, a row per series.")
@@ -121,13 +113,7 @@ class SideInputs(Record):
         return Series(whole, lengths).blank().values
 
     def split(self, x: Any) -> tuple[Any, dict[str, Any]]:
-        """Return series alone, and their side inputs by name; for arrays and tensors, whose type is kept.
-
-        Parameters
-        ----------
-        x
-            Series (batch, time, features) that side inputs were attached to.
-        """
+        """Return series (batch, time, features) without their side inputs, and these by name; the type is kept."""
         n_features = x.shape[2] - self.n_columns
         ends = np.cumsum([n_features, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
         parts = zip(self.names, self.shapes, pairwise(ends), strict=True)
@@ -202,9 +188,9 @@ def name_of_series(names: list[str], side: Mapping[str, Any], model: str) -> str
     return left[0]
 
 
-def take_rows(side: Side, rows: Any) -> Side:
-    """Return the side inputs of some of the series."""
-    return {name: array[rows] for name, array in side.items()}
+def take_rows(side: Side | None, rows: Any) -> Side | None:
+    """Return the side inputs of some of the series, if there are any."""
+    return None if side is None else {name: array[rows] for name, array in side.items()}
 
 
 def _read(side: Any) -> Side:

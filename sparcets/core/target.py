@@ -49,9 +49,15 @@ class NumberTarget(ABC):
     def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
         """Return the smallest and the largest numbers that count, for queries with these predictions of their own."""
 
-    @abstractmethod
     def words(self, unit: str) -> str:
         """Say it in words; ``unit`` follows each number, such as " mmHg"."""
+        low, high = self.interval(np.zeros(1))
+        if np.isinf(low):
+            return f"at most {_written(high)[0]}{unit}"
+        if np.isinf(high):
+            return f"at least {_written(low)[0]}{unit}"
+        least, most = _written(low, high)
+        return f"between {least} and {most}{unit}"
 
     def outputs(self, names: Sequence[str]) -> list[int]:
         """Return the indices of the outputs that it is about, among those of a model."""
@@ -72,15 +78,8 @@ class NumberTarget(ABC):
     def bounds(self, own: FloatArray, names: Sequence[str]) -> FloatArray:
         """Return the smallest and largest numbers that count (batch, outputs, 2), infinite where any does.
 
-        Parameters
-        ----------
-        own
-            The model's predictions for the queries (batch, outputs).
-        names
-            Names of the outputs.
+        ``own`` are the model's predictions for the queries (batch, outputs).
 
-        Examples
-        --------
         >>> AtLeast(30, output=1).bounds(np.array([[10.0, 20.0]]), ("a", "b")).tolist()
         [[[-inf, inf], [30.0, inf]]]
         >>> Change(-5).bounds(np.array([[10.0]]), ("a",)).tolist()
@@ -121,10 +120,6 @@ class AtLeast(NumberTarget):
         """Return the bounds of the numbers that count."""
         return self.value, np.inf
 
-    def words(self, unit: str) -> str:
-        """Say it in words."""
-        return f"at least {_written(self.value)[0]}{unit}"
-
 
 @dataclass(frozen=True)
 class AtMost(NumberTarget):
@@ -142,10 +137,6 @@ class AtMost(NumberTarget):
     def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
         """Return the bounds of the numbers that count."""
         return -np.inf, self.value
-
-    def words(self, unit: str) -> str:
-        """Say it in words."""
-        return f"at most {_written(self.value)[0]}{unit}"
 
 
 @dataclass(frozen=True)
@@ -172,11 +163,6 @@ class Between(NumberTarget):
     def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
         """Return the bounds of the numbers that count."""
         return self.low, self.high
-
-    def words(self, unit: str) -> str:
-        """Say it in words."""
-        low, high = _written(self.low, self.high)
-        return f"between {low} and {high}{unit}"
 
 
 @dataclass(frozen=True)
@@ -209,7 +195,7 @@ class Change(NumberTarget):
         return f"at least {_written(abs(self.by))[0]}{unit} {'more' if self.by > 0 else 'less'}"
 
 
-def _written(*values: float) -> list[str]:
+def _written(*values: Any) -> list[str]:
     """Return numbers as text: six digits, more where two would read the same, or a large one as a rounded power."""
     for digits in range(6, 18):
         texts = [f"{value:.{digits}g}" for value in values]
@@ -309,14 +295,9 @@ class BoundTarget:
         return np.array([one.describe(names, units) for one in self.numbers])[index]
 
     def bounds(self, index: IntArray, before: FloatArray) -> FloatArray:
-        """Return the smallest and largest numbers that count for each query (batch, outputs, 2).
+        """Return the smallest and largest numbers that count (batch, outputs, 2), by the target of each query.
 
-        Parameters
-        ----------
-        index
-            Target of each query.
-        before
-            What the regressor predicts for them (batch, outputs).
+        ``before`` is what the regressor predicts for them (batch, outputs).
         """
         bounds = np.empty((*before.shape, 2))
         for k, target in enumerate(self.numbers):
@@ -366,17 +347,7 @@ def name_or_index(text: str, names: Sequence[str]) -> str | int:
 
 
 def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> IntArray:
-    """Return one class index per query from a class name, an index, or one of these per query.
-
-    Parameters
-    ----------
-    target
-        Class name, index, or a sequence of ``n_queries`` of them.
-    n_queries
-        Number of queries.
-    class_names
-        Names of the classes, in the order of their indices.
-    """
+    """Return one class index per query from a class name, an index, or one of these per query."""
     if isinstance(target, np.ma.MaskedArray):
         target = as_array(target, "target", "")
     if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
@@ -424,19 +395,8 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
 
 
 def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
-    """Return whether the largest probability of each series is that of its target, and at least ``confidence``.
+    """Return whether the largest probability (batch, classes) is that of the target, and at least ``confidence``.
 
-    Parameters
-    ----------
-    proba
-        Probabilities (batch, classes).
-    target
-        Target classes (batch,).
-    confidence
-        The least probability that counts, or None.
-
-    Examples
-    --------
     >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
     >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()
     ([True, True, False], [False, True, False])

@@ -305,7 +305,7 @@ class Dataset:
         parts: dict[str, Any] = {}
         for part, rows in (("train", train), ("test", test)):
             parts |= {f"{key}_{part}": None if a is None else np.asarray(a)[rows] for key, a in of_each.items()}
-            parts[f"side_{part}"] = None if beside is None else take_rows(beside, rows)
+            parts[f"side_{part}"] = take_rows(beside, rows)
         return cls(
             name=name,
             **parts,

@@ -89,7 +89,7 @@ def check_explained(classifier: Any, e: Explanation) -> None:
         stored = e.proba_after[rows]
         tolerance = ATOL + RTOL * stored
     series = Series(e.counterfactual, e.lengths)[rows]
-    side = None if e.side is None else take_rows(e.side, rows)
+    side = take_rows(e.side, rows)
     found = classifier.outputs(series.values, series.lengths, side=side)
     if found.shape != stored.shape:
         what = "numbers per series" if e.numbers is not None else "classes"
@@ -230,7 +230,7 @@ def _training_part(dataset: Dataset) -> Dataset:
     rows = choose_rows(labels, MAX_TRAINING)
     names = ("X_train", "y_train", "lengths_train", "subjects_train", "salient_train")
     parts = {name: getattr(dataset, name) for name in names}
-    side = None if dataset.side_train is None else take_rows(dataset.side_train, rows)
+    side = take_rows(dataset.side_train, rows)
     chosen = {name: values[rows] for name, values in parts.items() if values is not None}
     return replace(dataset, side_train=side, **chosen)
 

@@ -266,7 +266,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
             def answer(block: QueryBlock) -> Explanation:
                 answers = self._answer(block, call, bar)
-                return answers if info.side is None else side_apart(answers)
+                return side_apart(answers)
 
             if out is not None:
                 return answer_to_folder(self, queries, call, answer, out, bar=bar)

@@ -334,7 +334,7 @@ def parse_output_text(text: str | None) -> Any:
 
 def _check_of(model: Classifier | Regressor, X: FloatArray, side: Side | None) -> dict[str, Any]:
     """Return the scale of a few random series, and the model's outputs for them."""
-    beside = take_rows(side or {}, np.arange(N_RANDOM) % len(X))
+    beside = take_rows(side, np.arange(N_RANDOM) % len(X)) or {}
     check = {
         "n_steps": int(X.shape[1]),
         "mean": np.nanmean(X, axis=(0, 1), dtype=np.float64).tolist(),
