@@ -87,22 +87,15 @@ class BoundConstraints:
         """Entries (time, features) of frozen windows, and of the groups that they concern; None if there are none."""
         if not self.frozen.any():
             return None
-        frozen: BoolArray = self.frozen.copy()
-        for _ in self.groups:  # freezing one group may freeze another that shares a member
-            for members in self.groups:
-                frozen[:, members] |= frozen[:, members].any(1, keepdims=True)
-        return frozen
+        return _of_groups(self.frozen, self.groups)
 
     def combine(self, other: BoundConstraints) -> BoundConstraints:
         """Return the conjunction of both: what either forbids is forbidden."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         # Opposite directions, or ranges without a common value: the feature must not change.
         opposed = (self.sign * other.sign < 0) | (low > high) | (self.trend * other.trend < 0)
-        mutable = self.mutable & other.mutable & ~opposed
         groups = self.groups + other.groups
-        for _ in groups:  # freezing one group may freeze another that shares a member
-            for members in groups:
-                mutable[members] &= mutable[members].all()
+        mutable = ~_of_groups(~(self.mutable & other.mutable & ~opposed), groups)
         return BoundConstraints(
             editable=self.editable & other.editable & mutable,
             mutable=mutable,
@@ -143,19 +136,10 @@ class BoundConstraints:
         return [kind for kind, active in kinds.items() if active]
 
     def enforce(self, series: Series, proposal: FloatArray, *, complete: bool = True) -> FloatArray:
-        """Move proposals back towards their queries until every constraint holds.
+        """Move proposals (batch, time, features) back towards their queries until every constraint holds.
 
-        Parameters
-        ----------
-        series, proposal
-            Queries, and series (batch, time, features); padding and what is missing in a query are never changed.
-        complete
-            Whether entries that the proposal left unchanged may change to keep a fixed sum.
-
-        Returns
-        -------
-        counterfactual
-            (batch, time, features) in the query's dtype; unchanged entries are bit-identical to the query.
+        The result has the query's dtype, and its unchanged entries are bit-identical to the query's, as are padding and
+        gaps. If ``complete``, entries that the proposal left unchanged may change to keep a fixed sum.
         """
         free, gaps = self.editable & series.measured, series.gaps  # (batch, time, features)
         whole = series.filled(otherwise=0.0)
@@ -174,7 +158,9 @@ class BoundConstraints:
                 missing = None if gaps is None else gaps[own]
                 projected[own] = self._project(self.project, part.values, result[own], free[own], missing)
             allowed = self._settle(query, projected, free, steps, complete=False)
-            kept = (allowed == projected).all((1, 2)) & self._few_features(query, projected)
+            kept = (allowed == projected).all((1, 2))
+            if self.max_features is not None:
+                kept &= (projected != query).any(1).sum(1) <= self.max_features
             result = np.where(kept[:, None, None], projected, query)
         return result if gaps is None else np.where(gaps, series.values, result)
 
@@ -219,11 +205,6 @@ class BoundConstraints:
         if not np.isfinite(returned).all():
             raise ConstraintError("project returned values that are not finite.")
         return np.concatenate([returned, beside], axis=2)
-
-    def _few_features(self, query: FloatArray, result: FloatArray) -> BoolArray:
-        if self.max_features is None:
-            return np.ones(len(query), dtype=bool)
-        return np.asarray((result != query).any(1).sum(1) <= self.max_features)
 
     def _settle(
         self, query: FloatArray, proposal: FloatArray, free: BoolArray, steps: FloatArray | None, complete: bool
@@ -315,6 +296,15 @@ class BoundConstraints:
         return final
 
 
+def _of_groups(fixed: BoolArray, groups: tuple[np.ndarray[Any, Any], ...]) -> BoolArray:
+    """Return what does not change (…, features), where a group does not as soon as one of its members does not."""
+    fixed = fixed.copy()
+    for _ in groups:  # one group may concern another that shares a member
+        for members in groups:
+            fixed[..., members] |= fixed[..., members].any(-1, keepdims=True)
+    return fixed
+
+
 def _lower_envelope(x: FloatArray, query: FloatArray, limit: FloatArray) -> FloatArray:
     """Return the largest series below ``x`` (time, curves) whose step into t is at most ``limit[t]``."""
     result: FloatArray = x.copy()
@@ -350,19 +340,8 @@ def _inward(low: FloatArray, high: FloatArray, dtype: np.dtype[Any]) -> tuple[Fl
 
 
 def keep_largest(query: FloatArray, proposal: FloatArray, *, at_most: IntArray, scale: FloatArray) -> FloatArray:
-    """Keep only the largest changes of each series.
+    """Keep only the largest changes of each series, ``at_most`` (batch,); ``scale`` makes those of features comparable.
 
-    Parameters
-    ----------
-    query, proposal
-        Series (batch, time, features).
-    at_most
-        Number of entries that may change in each series (batch,).
-    scale
-        Standard deviation of each feature, to compare changes of different features.
-
-    Examples
-    --------
     >>> proposal = np.array([[[1.0], [3.0], [2.0]]])
     >>> keep_largest(np.zeros((1, 3, 1)), proposal, at_most=np.array([1]), scale=np.ones(1)).ravel()
     array([0., 3., 0.])
@@ -433,23 +412,11 @@ def balance(
     *,
     complete: bool,
 ) -> FloatArray:
-    """Change features together so that their sum at every step is that of the query.
+    """Change the features ``members`` together so that their sum at every step is that of the query.
 
-    Parameters
-    ----------
-    query, result, free
-        Series, and which of their entries may change (batch, time, features).
-    members
-        Indices of the features.
-    integer
-        Which of them are whole numbers (members,).
-    tolerance
-        Differences of sums below this are none (members,).
-    complete
-        Whether members that did not change may be used, where a change has no counterpart among the changed ones.
+    ``integer`` and ``tolerance`` (members,) say which of them are whole numbers, and below what sums do not differ. If
+    ``complete``, members that did not change may be used where a change has no counterpart among the changed ones.
 
-    Examples
-    --------
     >>> query, result = np.zeros((1, 1, 3)), np.array([[[2.0, 0.0, 0.0]]])
     >>> free = np.array([[[True, True, False]]])
     >>> members, integer = np.array([0, 1, 2]), np.zeros(3, dtype=bool)
@@ -501,16 +468,8 @@ def most_changed(
 ) -> BoolArray:
     """Return the features of each series (batch, features) that may stay changed: those that change most.
 
-    Parameters
-    ----------
-    query, result
-        Series (batch, time, features).
-    at_most
-        Largest number of features.
-    tolerance
-        Proportional to the range of each feature, so that changes of different features can be compared (features,).
-    bound_together
-        Features that change together or not at all.
+    Changes of different features are compared by their ``tolerance``, which is proportional to their range. Features
+    that are ``bound_together`` change together or not at all.
     """
     scale = np.where(tolerance > 0, tolerance, 1.0)
     size = (np.abs(result.astype(np.float64) - query) / scale).sum(1)  # (batch, features)

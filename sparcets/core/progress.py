@@ -29,17 +29,8 @@ def html_card(
 ) -> str:
     """Return a title, lines of text and a table as HTML; all texts are escaped.
 
-    Without colours of its own, so that it is readable in light and dark notebooks.
+    Without colours of its own, so that it is readable in light and dark notebooks. Numbers are aligned to the right.
 
-    Parameters
-    ----------
-    title, lines
-        Shown above the table.
-    heads, rows
-        Names of the columns, and the cells of each row; numbers are aligned to the right.
-
-    Examples
-    --------
     >>> html_card("Scores", ["a < b"])
     '<div><b>Scores</b><br>a &lt; b</div>'
     """

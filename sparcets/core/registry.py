@@ -55,18 +55,9 @@ def require_extra(module: str, purpose: str, extra: str) -> Any:
 
 
 class Registry:
-    """Names of one kind of object, each with its location ``module:attribute``.
+    """Names of one kind of object, each with its location ``module:attribute`` and a line about it for listings.
 
-    Parameters
-    ----------
-    kind
-        What is registered, in the singular, for error messages.
-    entries
-        Name to ``"module:attribute"``.
-    about
-        Name to a one-line description, for listings.
-    entry_point_group
-        Entry point group under which other packages register their entries, if any.
+    Other packages register their entries under an entry point group, if there is one.
     """
 
     def __init__(
@@ -81,7 +72,6 @@ class Registry:
         self.about = dict(about or {})
         self._group = entry_point_group
         self._entries = dict(entries)
-        self._plugins_read = entry_point_group is None
 
     def add(self, name: str, location: str) -> None:
         """Register ``location`` (``"module:attribute"``) under a new name."""
@@ -111,8 +101,8 @@ class Registry:
         return len(self._all())
 
     def _all(self) -> dict[str, str]:
-        if not self._plugins_read and self._group is not None:
-            self._plugins_read = True
-            for point in metadata.entry_points(group=self._group):
+        if self._group is not None:
+            group, self._group = self._group, None  # read once
+            for point in metadata.entry_points(group=group):
                 self.add(point.name, point.value)
         return self._entries

@@ -148,20 +148,9 @@ class Series:
         """Return each series' own part, interpolated linearly to other numbers of steps.
 
         So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it
-        would lose its end, and could not fill a longer query.
+        would lose its end, and could not fill a longer query. Beyond a series' own ``n_steps`` (one for all, or one
+        each), its last step is repeated.
 
-        Parameters
-        ----------
-        n_steps
-            New length: one for all, or one each (batch,).
-
-        Returns
-        -------
-        series
-            (batch, largest of n_steps, features); beyond a series' own ``n_steps`` its last step is repeated.
-
-        Examples
-        --------
         >>> Series(np.array([[[0.0], [2.0], [9.0]]]), np.array([2])).resampled(3).ravel()
         array([0., 1., 2.])
         """
@@ -190,18 +179,11 @@ class Series:
         return empty
 
     def filled(self, rule: str = "forward", *, otherwise: float = np.nan) -> Series:
-        """Return the series without gaps.
+        """Return the series without gaps; ``otherwise`` is the value of a feature that a series has no value of.
 
-        Parameters
-        ----------
-        rule
-            ``"forward"``: the last value before; for the first entries, the next one. ``"mean"``: the mean of the
-            feature in the same series.
-        otherwise
-            Value of a feature that the series has no value of.
+        The rule ``"forward"`` takes the last value before, for the first entries the next one; ``"mean"`` takes the
+        mean of the feature in the same series.
 
-        Examples
-        --------
         >>> some = Series(np.array([[[np.nan], [1.0], [np.nan], [3.0]]]))
         >>> some.filled().values.ravel().tolist(), some.filled("mean").values.ravel().tolist()
         ([1.0, 1.0, 1.0, 3.0], [2.0, 1.0, 2.0, 3.0])

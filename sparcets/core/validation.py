@@ -29,16 +29,8 @@ def check_labels(
 ) -> tuple[IntArray, tuple[str, ...]]:
     """Return labels as 0..K-1 and the names of the K classes.
 
-    At least two classes and, without ``class_names``, every class must have a sample.
-
-    Parameters
-    ----------
-    y
-        One label per series: class indices 0..K-1, or names (strings).
-    n_samples
-        Expected number of labels.
-    class_names
-        Names of the classes, if already known; some of these may have no sample.
+    There is one label per series: class indices 0..K-1, or names (strings). At least two classes and, unless all
+    ``class_names`` are known, every class must have a sample.
     """
     array = as_array(y, "y", "Pass one label per series.")
     known = check_names(class_names, what="class_names")
@@ -131,17 +123,9 @@ def check_names(names: Any, *, what: str, n: int | None = None) -> tuple[str, ..
 def text_problem(text: str, *, empty: bool = False) -> str | None:
     r"""Return what is wrong with a name or unit; None if it is one line of text that UTF-8 can write.
 
-    Names are shown in sentences, tables and figures and written to files, where others would break a line or fail.
+    Names are shown in sentences, tables and figures and written to files, where others would break a line or fail. A
+    unit may be ``empty``.
 
-    Parameters
-    ----------
-    text
-        The name.
-    empty
-        Whether it may be empty, as a unit.
-
-    Examples
-    --------
     >>> text_problem("left arm"), text_problem("left\narm")
     (None, 'has a line break or another control character')
     """
@@ -176,15 +160,7 @@ def check_units(units: Any, *, what: str, n: int, each: str) -> tuple[str, ...] 
 
 
 def check_ids(values: Any, *, what: str, n: int | None = None, each: str = "series") -> np.ndarray[Any, Any] | None:
-    """Return ids of series, queries or people as an array of numbers or text, or None; several may have the same.
-
-    Parameters
-    ----------
-    values, what
-        The ids, and their name in messages.
-    n, each
-        Their number, if it is known, and what each is of.
-    """
+    """Return ids of series, queries or people as an array of numbers or text, or None; several may have the same."""
     if values is None:
         return None
     array = as_array(values, what, f"Pass one per {each}.")
@@ -251,15 +227,7 @@ def check_task(task: Any) -> None:
 
 
 def check_numbers(y: Any, *, n_samples: int) -> FloatArray:
-    """Return the labels of a regressor as float64 (batch, outputs).
-
-    Parameters
-    ----------
-    y
-        One number per series (batch,), or several (batch, outputs).
-    n_samples
-        Expected number of series.
-    """
+    """Return the labels of a regressor, (batch,) or (batch, outputs), as float64 (batch, outputs)."""
     array = as_array(y, "y", "Pass one number per series.")
     if array.ndim not in (1, 2) or len(array) != n_samples or array.size == 0:
         raise LabelError(

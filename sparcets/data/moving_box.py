@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -123,24 +123,8 @@ PROCESSES: Mapping[str, Draw] = MappingProxyType(
 
 
 def draw_series(process: str, rng: np.random.Generator, *, n_samples: int, n_steps: int, n_features: int) -> FloatArray:
-    """Draw series of one process, with added noise of standard deviation 0.3 unless they are Gaussian noise.
+    """Draw float32 series (batch, time, features) of one process; noise is added unless they are Gaussian noise.
 
-    Parameters
-    ----------
-    process
-        One of ``PROCESSES``.
-    rng
-        Random generator.
-    n_samples, n_steps, n_features
-        Shape of the result.
-
-    Returns
-    -------
-    FloatArray
-        float32 series (batch, time, features).
-
-    Examples
-    --------
     >>> draw_series("CAR", np.random.default_rng(0), n_samples=2, n_steps=50, n_features=3).shape
     (2, 50, 3)
     """
@@ -192,39 +176,26 @@ DEFAULT_KINDS = ("Moving_Middle", "Moving_SmallMiddle", "Moving_RareTime", "Movi
 DEFAULT_PROCESSES = ("Gaussian", "Harmonic", "PseudoPeriodic", "AutoRegressive")
 
 
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """Position of the box of each series, for class 0 (first) and for class 1 (second).
-
-    Attributes
-    ----------
-    steps, features
-        Steps and features within the box, bool (batch, 2, time) and (batch, 2, features).
-    positional
-        Whether the position determines the class; otherwise the two positions are equal. Shape (batch,).
-    """
+class Boxes(NamedTuple):
+    """Steps (batch, 2, time) and features (batch, 2, features) within the box of each series, for class 0 and 1."""
 
     steps: BoolArray
     features: BoolArray
-    positional: BoolArray
 
     @classmethod
     def draw(cls, kind: BoxKind, n_samples: int, rng: np.random.Generator) -> Boxes:
         """Draw the position of one box in each of ``n_samples`` series."""
-        return cls(
-            steps=_spans(kind.step, kind.n_steps, N_STEPS, n_samples, rng),
-            features=_spans(kind.feature, kind.n_features, N_FEATURES, n_samples, rng),
-            positional=np.full(n_samples, kind.positional),
-        )
-
-    @classmethod
-    def join(cls, parts: Sequence[Boxes]) -> Boxes:
-        """Concatenate the boxes of several parts."""
-        return cls(*(np.concatenate([getattr(p, f) for p in parts]) for f in ("steps", "features", "positional")))
+        steps = _spans(kind.step, kind.n_steps, N_STEPS, n_samples, rng)
+        return cls(steps, _spans(kind.feature, kind.n_features, N_FEATURES, n_samples, rng))
 
     def take(self, rows: IntArray) -> Boxes:
         """Return the boxes of the given series."""
-        return Boxes(self.steps[rows], self.features[rows], self.positional[rows])
+        return Boxes(self.steps[rows], self.features[rows])
+
+    @property
+    def positional(self) -> BoolArray:
+        """Whether the position of the box determines the class, as the two are not equal (batch,)."""
+        return np.asarray(np.logical_or(*((mask[:, 0] != mask[:, 1]).any(1) for mask in self)))
 
     def mask(self, labels: IntArray) -> BoolArray:
         """Return a mask of the box of each series at its position for the given class: (batch, time, features)."""
@@ -244,32 +215,18 @@ class Boxes:
 
 @dataclass(frozen=True, eq=False)
 class BoxOracle:
-    """Oracle: class 1 if the mean of the box is positive or, for a positional box, if its class-1 position is higher.
+    """Class 1 if the mean of the box is positive or, for a positional box, if its class-1 position is higher."""
 
-    Attributes
-    ----------
-    boxes
-        The boxes of the test series, in their order.
-    """
-
-    boxes: Boxes
+    boxes: Boxes  # of the test series, in their order
 
     def __call__(self, X: FloatArray, rows: IntArray) -> IntArray:
-        """Return the class of each series.
-
-        Parameters
-        ----------
-        X
-            Series (batch, 50, 50), each a changed version of a test series.
-        rows
-            Index in ``X_test`` of the original of each series, shape (batch,).
-        """
+        """Return the class of each series (batch, 50, 50), changed versions of the test series ``rows`` (batch,)."""
         X = check_series(X)
         if X.shape[1:] != (N_STEPS, N_FEATURES):
             raise ShapeError(
                 f"X must be (batch, {N_STEPS}, {N_FEATURES}), as all series of moving_box are, got shape {X.shape}."
             )
-        boxes = self.boxes.take(check_test_rows(rows, n_samples=len(X), n_test=len(self.boxes.positional)))
+        boxes = self.boxes.take(check_test_rows(rows, n_samples=len(X), n_test=len(self.boxes.steps)))
         means = boxes.means(X)
         threshold = np.where(boxes.positional, means[:, 0], 0.0)
         return (means[:, 1] > threshold).astype(np.int64)
@@ -348,7 +305,7 @@ def load_moving_box(
         split=(train, test),
         class_names=("0", "1"),
         salient=salient,
-        oracle=BoxOracle(Boxes.join(parts).take(test)),
+        oracle=BoxOracle(Boxes(*map(np.concatenate, zip(*parts, strict=True))).take(test)),
         name="moving_box",
         description=_description(kind_names, process_names, n),
     )
