@@ -82,13 +82,8 @@ def with_numbers(answer: Explanation, series: IntArray) -> Explanation:
 def save_pictures(answer: Explanation, folder: Path, series: IntArray) -> list[Path]:
     """Save a figure of every answer that changes something to a folder; return the files.
 
-    Parameters
-    ----------
-    answer, folder
-        What is drawn, and where to.
-    series
-        Numbers of the series, in the names of the files (answers,): ``series-007.png``, or ``series-007-trial_4.png``
-        with an id; of several answers to one query, ``series-007_2.png`` is the second.
+    Their names hold the numbers of the series (answers,): ``series-007.png``, or ``series-007-trial_4.png`` with an id;
+    of several answers to one query, ``series-007_2.png`` is the second.
     """
     from sparcets.io.files import atomic_path
 

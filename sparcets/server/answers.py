@@ -26,15 +26,7 @@ if TYPE_CHECKING:
 
 
 def arguments_of(question: str, info: SeriesInfo) -> dict[str, Any]:
-    """Return the arguments of ``explain``.
-
-    Parameters
-    ----------
-    question
-        :class:`~sparcets.server.models.Question` as JSON, without what is as by default.
-    info
-        What the explainer was fitted on.
-    """
+    """Return the arguments of ``explain``, of a question as JSON without what is as by default."""
     given = json.loads(question)
     target = target_of(given.pop("target", None))
     if target is None and info.outcome is not None:
@@ -102,17 +94,7 @@ Outcome = bytes | Failure  # the answers of a series, as JSON objects with comma
 
 
 def answer_batch(explainer: BaseExplainer[Any], question: str, queries: Sequence[Query]) -> list[Outcome]:
-    """Return the answers to series of one shape; where one of them fails, it alone.
-
-    Parameters
-    ----------
-    explainer
-        A fitted one.
-    question
-        What is asked about all of them, as JSON.
-    queries
-        The series.
-    """
+    """Return the answers to series of one shape, all asked the same question; where one of them fails, it alone."""
     try:
         return list(_answer(explainer, question, queries))
     except SparcetsError as error:

@@ -82,23 +82,7 @@ def create_app(
     limits: ServerLimits,
     metrics: Metrics,
 ) -> FastAPI:
-    """Build the server.
-
-    Parameters
-    ----------
-    model
-        What ``/model`` says.
-    batcher
-        Explains series.
-    token
-        Secret that requests must contain.
-    hosts
-        Accepted host names; None accepts any.
-    limits
-        Limits on requests.
-    metrics
-        What ``/metrics`` says.
-    """
+    """Build the server; ``model`` is what ``/model`` says, and without ``hosts``, any host name is accepted."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -214,17 +198,7 @@ def _add_probes(app: FastAPI, batcher: Batcher) -> None:
 
 
 class StoppableServer(uvicorn.Server):
-    """A server that accepts nothing after SIGTERM or Ctrl-C, answers what it has taken, and ends in time.
-
-    Parameters
-    ----------
-    config
-        Of uvicorn.
-    batcher
-        What has no answer in time is refused by it.
-    seconds
-        Time from the signal to the refusal.
-    """
+    """A server that answers after SIGTERM or Ctrl-C what it has taken, for some seconds, and refuses the rest."""
 
     def __init__(self, config: uvicorn.Config, batcher: Batcher, seconds: float) -> None:
         super().__init__(config)
@@ -273,24 +247,8 @@ def serve(
 ) -> None:
     """Serve a fit until SIGTERM or Ctrl-C; what was taken by then is finished first.
 
-    Parameters
-    ----------
-    folder
-        Written by ``sparcets fit``.
-    own_model
-        Python file and function of the user's own model, which workers may run; None allows nothing.
-    host, port
-        Address to listen on.
-    token, token_file
-        Secret that requests must contain, or the file that holds it; without both, a new one is made and printed.
-    workers
-        Number of processes that explain.
-    seconds
-        Time limit of a request.
-    device
-        Of the networks.
-    say
-        Called with each line of the start message.
+    Workers may run the Python file and function ``own_model``, and no other. Without a token and its file, a new one is
+    made and printed. ``say`` is called with each line of the start message.
     """
     limits, metrics = ServerLimits(seconds=seconds), Metrics()
     secret, is_new = _token(token, token_file)

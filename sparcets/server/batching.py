@@ -56,17 +56,7 @@ class _Waiting:
 
 
 class Batcher:
-    """Explains series with workers; all methods are called in the event loop.
-
-    Parameters
-    ----------
-    workers
-        Those that have started.
-    limits
-        Size of batches and of the queue, and times.
-    metrics
-        Where batches are counted.
-    """
+    """Explains series with workers that have started; all methods are called in the event loop."""
 
     def __init__(self, workers: Sequence[Worker], limits: ServerLimits, metrics: Metrics) -> None:
         self._workers, self._free, self._limits, self._metrics = workers, list(workers), limits, metrics
@@ -92,15 +82,7 @@ class Batcher:
             self._watch(worker)
 
     async def explain(self, question: str, queries: Sequence[Query]) -> list[Outcome]:
-        """Return the answers to the series of one request; raise a 4xx or 5xx error if there is no room or no time.
-
-        Parameters
-        ----------
-        question
-            What is asked about all of them, as JSON.
-        queries
-            The series, of one or several shapes.
-        """
+        """Return the answers to the series of one request; raise a 4xx or 5xx error if there is no room or no time."""
         self.check_room(len(queries))
         loop, now = asyncio.get_running_loop(), time.monotonic()
         added = [_Waiting(query, now, loop.create_future()) for query in queries]

@@ -43,19 +43,8 @@ def begin() -> None:
 def load(folder: Path, device: str, own_model: str | None = None) -> tuple[int, dict[str, Any]]:
     """Load a fit into this process, and let it give its first answer, which takes longer than all others.
 
-    Parameters
-    ----------
-    folder
-        Written by ``sparcets fit``.
-    device
-        Of the networks.
-    own_model
-        Python file and function of the user's own model, which may be run; None allows nothing.
-
-    Returns
-    -------
-    pid, described
-        Number of the process, and what is served.
+    Only the user's own model that ``own_model`` names may be run. Returns the number of the process, and what is
+    served.
     """
     import torch
 
@@ -104,13 +93,7 @@ LONGEST_PAUSE = 30.0  # seconds between two attempts to start a worker
 
 
 class Worker:
-    """A process that explains, one batch after the other.
-
-    Parameters
-    ----------
-    folder, device, own_model
-        Of :func:`load`.
-    """
+    """A process that explains, one batch after the other; its arguments are those of :func:`load`."""
 
     def __init__(self, folder: Path, device: str, own_model: str | None = None) -> None:
         self._arguments = (folder, device, own_model)

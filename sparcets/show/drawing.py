@@ -19,7 +19,7 @@ MAX_FEATURES = 5  # drawn as curves
 MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
 FOUND = ("generated", "refined", "neighbour")  # statuses of answers that are drawn over one query
 LIGHTER = 0.15  # of the way to white: each further one of several answers
-DASHES = ("solid", "dash", "dashdot", "dot")  # of several answers, as the lines of style.ANSWERS
+LINES = (("-", "solid"), ("--", "dash"), ("-.", "dashdot"), (":", "dot"))  # of several answers: matplotlib, plotly
 
 
 class Look(NamedTuple):
@@ -42,15 +42,7 @@ LOOKS = {
 
 
 def look_of(answer: Explanation) -> Look:
-    """Return how the counterfactual of an explanation of length 1 is drawn, and what it is called with its verdict.
-
-    >>> import sparcets as sp
-    >>> from sparcets.testing.data import make_series
-    >>> from sparcets.testing.mocks import mean_proba
-    >>> X, y = make_series(60)
-    >>> look_of(sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1)).name
-    'attempt (? doubtful)'
-    """
+    """Return how the counterfactual of an explanation of length 1 is drawn, and what it is called with its verdict."""
     verdict = VERDICTS[str(answer.verdict[0])]
     look = LOOKS[verdict.word]
     return look if verdict.word == "unchanged" else look._replace(name=f"{look.name} ({verdict.label})")
@@ -64,7 +56,7 @@ def look_among(answer: Explanation, number: int) -> Look:
     kind = "answer" if verdict.word == "believed" else "attempt"
     reached, share = phrases_of(answer).reached, percent(float(answer.share_changed[0]))
     name = f"{verdict.symbol} {kind} {number + 1}: {verdict.word}, {reached}, {share} changed, {answer.status[0]}"
-    return Look(shade, style.ANSWERS[number].line, DASHES[number], name)
+    return Look(shade, *LINES[number], name)
 
 
 class Curve(NamedTuple):

@@ -52,13 +52,6 @@ def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[
 
     Of values as they are, the largest changes have one. What a constraint alters after other edits is one phrase, where
     it is much; what nobody could see is none.
-
-    Parameters
-    ----------
-    answer
-        An explanation of length 1, without padding.
-    edits
-        Its edits, with texts.
     """
     told = [edit for edit in edits if edit.kind != FREE]
     if not told:

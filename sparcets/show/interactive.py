@@ -306,16 +306,7 @@ SVG_DASHES = {"solid": "", "dash": "7 3", "dot": "2 2", "longdash": "9 5"}
 
 
 def curves_svg(answer: Explanation) -> str:
-    """Return the curves of :func:`curves_figure` as an SVG element of an HTML page, for paper and PDF.
-
-    >>> import sparcets as sp
-    >>> from sparcets.testing.data import make_series
-    >>> from sparcets.testing.mocks import mean_proba
-    >>> X, y = make_series(60)
-    >>> picture = curves_svg(sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y == 0][:1], target=1))
-    >>> picture[:4], picture.count("<polyline") >= 2, "attempt (? doubtful)" in picture
-    ('<svg', True, True)
-    """
+    """Return the curves of :func:`curves_figure` as an SVG element of an HTML page, for paper and PDF."""
     curves = curves_of(answer)
     look = curves.panels[0].curves[0].look
     height = SVG_TOP + len(curves.panels) * (SVG_PANEL + SVG_GAP) - SVG_GAP + SVG_BOTTOM

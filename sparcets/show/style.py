@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from sparcets.core.registry import require_extra
 
@@ -26,8 +26,6 @@ CHANGES = (
 )  # fmt: skip
 # Colour map of shares, in one hue; white means 0.
 SHARES = ((0.0, "#fde0b6"), (0.35, "#f0a04b"), (0.7, "#b8560f"), (1.0, "#5c2503"))
-VALUES = "viridis"  # colour map of recorded values
-SIZES = "plasma_r"  # colour map of |δ|: even the smallest is far from white, which means exactly 0
 
 # The palette of Okabe and Ito without its yellow, which is hard to see on white, and a brown.
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
@@ -45,22 +43,6 @@ RC = {
 DPI = 150  # figures of nine inches remain readable when shown 1,000 pixels wide
 SHOWN_DPI = 80  # pixels per inch on the page of a notebook; the image has more, for sharp screens
 TICKS = 8  # font size of tick labels
-
-
-class MethodStyle(NamedTuple):
-    """Colour, marker and line style of one method, so that methods never differ by colour alone."""
-
-    colour: str
-    marker: str
-    line: Any  # a name or a dash pattern of matplotlib
-
-
-ANSWERS = (
-    MethodStyle(BLUE, "o", "-"),
-    MethodStyle(VERMILION, "s", "--"),
-    MethodStyle(GREEN, "^", "-."),
-    MethodStyle(PURPLE, "D", ":"),
-)
 
 
 def changes_map() -> Colormap:

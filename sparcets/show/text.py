@@ -43,16 +43,10 @@ class Narrative:
 
 
 def narrate(answer: Explanation, *, short: bool = False, measures: Measures | None = None) -> str:
-    """Describe what one answer changes, largest change first, and how reliable it is.
+    """Describe what one answer changes, largest change first, and how reliable it is; in one or two sentences if
+    ``short``.
 
-    Parameters
-    ----------
-    answer
-        An explanation of length 1, as ``explanation[3]`` gives.
-    short
-        One or two sentences instead of the long form.
-    measures
-        The answer's measures from an evaluation, by name: adds the judges' predictions and the distance to real data.
+    Its measures from an evaluation, by name, add the judges' predictions and the distance to real data.
     """
     narrative = build_narrative(answer, measures=measures)
     return narrative.brief if short else str(narrative)

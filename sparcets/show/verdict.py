@@ -304,15 +304,8 @@ MEASURES = {
 
 
 def quality_findings(summary: Mapping[str, Measures]) -> list[Finding]:
-    """Return the main measures of a set of answers in words, as far as they are known.
+    """Return the main measures of a set of answers in words, as far as ``scores.summary`` knows them.
 
-    Parameters
-    ----------
-    summary
-        ``scores.summary``: mean and, where known, 95 % interval by measure.
-
-    Examples
-    --------
     >>> found = quality_findings({"valid": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 20}})
     >>> found[0].grade, found[0].sentence
     ('poor', '50 % of the 20 answers make the model predict the target (95 % interval: 40 to 60 %).')

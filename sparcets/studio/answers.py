@@ -36,17 +36,8 @@ T = TypeVar("T")
 
 
 class LruCache(Generic[T]):
-    """Holds items up to a total size and drops the least recently used ones.
+    """Holds items up to a total size and drops the least recently used ones; a single item may exceed it.
 
-    Parameters
-    ----------
-    size
-        The largest total; a single item may exceed it.
-    measure
-        Returns the size of an item; by default each counts 1.
-
-    Examples
-    --------
     >>> cache: LruCache[int] = LruCache(1)
     >>> cache.get("a", lambda: 1), cache.get("a", lambda: 2)
     (1, 1)
@@ -98,19 +89,8 @@ def draw(
 ) -> tuple[FloatArray, dict[str, list[tuple[int, int]]]]:
     """Return a series (time, features) with strokes added, and the windows of each feature that they change.
 
-    Parameters
-    ----------
-    series
-        The recording.
-    strokes
-        What was drawn, in this order.
-    feature_names, mutable
-        Names of the features, and which of them may change.
-    length
-        Number of steps without padding.
+    Nothing is drawn on the padding, that is, after ``length`` steps.
 
-    Examples
-    --------
     >>> pulled = Stroke(feature="b", at=2, width=1, by=4.0)
     >>> made, windows = draw(np.zeros((5, 2)), [pulled], ["a", "b"], np.array([True, True]), 5)
     >>> made[:, 1].tolist(), windows
@@ -264,19 +244,8 @@ def _joined(kept: Sequence[Explanation | None]) -> Explanation:
 def to_constraints(
     rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None
 ) -> Constraints:
-    """Return the constraints of a request as ``sp.Constraints``.
+    """Return the constraints of a request as ``sp.Constraints``; windows that were ``drawn`` by hand stay as they are.
 
-    Parameters
-    ----------
-    rules
-        Those of the request.
-    feature_names
-        Of the data, to write windows of all features as windows of each.
-    drawn
-        Windows by feature that were drawn by hand, and stay so.
-
-    Examples
-    --------
     >>> rules = ConstraintsRequest(frozen=[(0, 2)], frozen_features={"b": [(4, 5)]})
     >>> to_constraints(rules, ["a", "b"]).frozen
     {'a': [(0, 2)], 'b': [(0, 2), (4, 5)]}

@@ -68,25 +68,10 @@ def create_app(
     model: OwnModel | None = None,
     sessions: Sessions | None = None,
 ) -> FastAPI:
-    """Build the studio.
+    """Build the studio; without ``hosts``, any host name is accepted.
 
-    Parameters
-    ----------
-    workspace
-        Folder of data sets, classifiers and explainers.
-    token
-        Secret of programs, and of people who log in without a code.
-    hosts
-        Accepted host names; None accepts any.
-    limits
-        Limits on requests.
-    seed, device
-        Of training jobs and explanations.
-    model
-        A model of the user's own, offered beside the architectures that can be trained. Requests cannot name others;
-        and no other Python file is run, whatever the workspace names.
-    sessions
-        The pages that have logged in; by default none yet.
+    ``model`` is one of the user's own, offered beside the architectures that can be trained. Requests cannot name
+    others; and no other Python file is run, whatever the workspace names.
     """
     limits = limits if limits is not None else Limits()
     sessions = sessions or Sessions()
@@ -174,21 +159,10 @@ def serve(
     say: Callable[[str], None],
     **options: Any,
 ) -> None:
-    """Run the studio until it is stopped.
+    """Run the studio until it is stopped; ``options`` are those of :func:`create_app`.
 
-    Parameters
-    ----------
-    workspace, **options
-        Of :func:`create_app`.
-    host, port
-        Address to listen on.
-    token
-        Secret of programs, and of people who log in without a code; None uses that of the workspace, which is created
-        at the first start.
-    open_page
-        Whether to open the page in the browser.
-    say
-        Called with each line of the start message.
+    Without a token, it uses that of the workspace, which is created at the first start. ``say`` is called with each
+    line of the start message.
     """
     folder = Workspace(workspace)
     folder.make_private()

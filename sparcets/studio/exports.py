@@ -37,16 +37,10 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins with one of the
 
 
 def render(explanation: Explanation, kind: str, shown: int) -> bytes:
-    """Return answers as the content of a file.
+    """Return answers as the content of a file; ``query_index`` holds the numbers of the recordings.
 
-    Parameters
-    ----------
-    explanation
-        The answers; ``query_index`` holds the numbers of the recordings.
-    kind
-        ``png``, ``svg`` or ``pdf`` (a figure of one answer), ``csv`` (table of changes), ``npz`` or ``html`` (report).
-    shown
-        Index of the answer that the figure shows.
+    The kind is ``png``, ``svg`` or ``pdf`` (a figure of the answer ``shown``), ``csv`` (table of changes), ``npz`` or
+    ``html`` (report).
     """
     if shown >= len(explanation):
         raise ApiError(422, "no_such_answer", f"no answer {shown}: there are {len(explanation)}.")
@@ -85,16 +79,7 @@ def python_code(
 ) -> str:
     """Return a script that computes an explanation again; it is to be run in the workspace's folder.
 
-    Parameters
-    ----------
-    workspace
-        Where classifier and explainer are stored.
-    request
-        What to explain, and which counterfactual to show.
-    recordings
-        All recordings of the data set.
-    own
-        The model that the studio was started with: of a Python file, the script names this one.
+    Of a model in a Python file, the script names that with which the studio was started, ``own``.
     """
     explainer = workspace.explainer(request.explainer)
     classifier = workspace.classifier(explainer.classifier)

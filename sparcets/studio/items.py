@@ -132,16 +132,7 @@ def add_fit(
 ) -> ExplainerRecord:
     """Copy a fit into the workspace; one that is there already is left as it is.
 
-    Parameters
-    ----------
-    workspace
-        Where it is copied to.
-    run
-        What ``run.json`` of the fit says: data set, options and measures.
-    explainer
-        The explainer of the fit, loaded with its classifier.
-    classifier, fitted
-        Folders of the classifier and of the explainer.
+    ``run`` is what its ``run.json`` says; the folders are those of the classifier and of the explainer.
     """
     from sparcets.models.own_model import is_own_model
 

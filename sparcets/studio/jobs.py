@@ -36,10 +36,7 @@ log = logging.getLogger(__name__)
 def read_trainings(folder: Path) -> list[Job]:
     """Return the trainings of a workspace, oldest first; those that were not finished are lost.
 
-    Parameters
-    ----------
-    folder
-        The workspace. A damaged list is an empty one: it is no reason not to start.
+    A damaged list is an empty one: it is no reason not to start.
     """
     file = folder / FILE
     if not file.exists():
@@ -79,13 +76,6 @@ MAX_POINTS = 200  # of a learning curve; longer ones are thinned out
 class TrainingProgress:
     """Collects what the stages of a training report.
 
-    Parameters
-    ----------
-    title
-        Title of the job.
-
-    Examples
-    --------
     >>> progress = TrainingProgress("training fcn")
     >>> progress.update("training fcn", 2.0, 8.0, "loss 0.5  validation_loss 0.7")
     >>> progress.share, progress.left(10.0), progress.curves
@@ -137,18 +127,8 @@ ACTIVE = ("queued", "running")
 class Jobs:
     """The training jobs of one studio; all methods but :meth:`all` and :meth:`check_unused` need its event loop.
 
-    Parameters
-    ----------
-    workspace
-        Where the results are stored.
-    limits
-        Length of the queue and time limit of a job.
-    seed, device
-        Used by every job.
-    model
-        A model of the user's own; a job that asks for it by name loads it instead of training one.
-    worker
-        Command of the process that runs a job, by default :func:`sparcets.studio.processes.train`.
+    A job that asks by name for ``model``, the user's own, loads it instead of training one. The command ``worker`` runs
+    a job, by default :func:`sparcets.studio.processes.train`.
     """
 
     def __init__(

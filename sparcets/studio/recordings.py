@@ -48,12 +48,7 @@ class Chosen(NamedTuple):
 class AllRecordings:
     """The recordings of a data set, by their row in the list.
 
-    Parameters
-    ----------
-    dataset
-        Test and training series.
-    new
-        Recordings that were added later, with features and steps like those of the data set.
+    Those that were added later, ``new``, have features and steps like those of the data set.
     """
 
     def __init__(self, dataset: Dataset, new: Sequence[Recordings] = ()) -> None:

@@ -175,15 +175,7 @@ MAX_STEPS = 100  # of a series in the map; longer ones are thinned out
 
 
 def summarise(e: Explanation, rows: Sequence[int]) -> models.GroupResponse:
-    """Return what the answers have in common.
-
-    Parameters
-    ----------
-    e
-        One answer per recording.
-    rows
-        The recordings, in the order of the answers.
-    """
+    """Return what the answers have in common, one for each of the recordings ``rows``."""
     reached = np.flatnonzero(e.valid & (e.status != "unchanged") & (e.status != "not_found"))
     delta = e.delta[reached] / e.info.scaler.scale  # (answers, time, features)
     changed = e.changed[reached]
@@ -269,15 +261,7 @@ def _unusual(e: Explanation, i: int, reached: IntArray) -> str:
 
 
 def overview(recordings: AllRecordings, predictions: Predictions) -> models.Overview:
-    """Return the confusion table of a classifier, and every recording as a point.
-
-    Parameters
-    ----------
-    recordings
-        All recordings of the data set.
-    predictions
-        Of the classifier.
-    """
+    """Return the confusion table of a classifier, and every recording as a point."""
     proba = predictions.of(np.arange(len(recordings)))
     classes, n_classes = proba.argmax(1), len(recordings.class_names)
     tables: dict[Any, list[list[int]]] = {}

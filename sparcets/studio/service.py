@@ -100,19 +100,7 @@ def _call(work: Callable[[], T]) -> T:
 
 
 class StudioService:
-    """Explains test series with the models of a workspace.
-
-    Parameters
-    ----------
-    workspace
-        Folder of data sets, classifiers and explainers.
-    limits
-        Time limit and number of queued requests, cache sizes.
-    device
-        Device of the models.
-    model
-        The user's own model that the studio was started with; no other Python file is run.
-    """
+    """Explains series with the models of a workspace; of Python files, it runs the user's own ``model`` only."""
 
     def __init__(
         self, workspace: Workspace, limits: Limits, device: str = "auto", model: OwnModel | None = None

@@ -46,17 +46,7 @@ POLL = 0.2  # seconds between two looks at whether the client is still there
 
 
 class Uploads:
-    """The uploads of one studio.
-
-    Parameters
-    ----------
-    workspace
-        Where the files are stored.
-    limits
-        Number, size, memory and time of uploads.
-    seed
-        Seed of the train/test split if a file defines none.
-    """
+    """The uploads of one studio; ``seed`` is that of the train/test split if a file defines none."""
 
     def __init__(self, workspace: Workspace, limits: Limits, *, seed: int = 0) -> None:
         self.workspace, self.limits, self.seed = workspace, limits, seed

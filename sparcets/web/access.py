@@ -33,16 +33,8 @@ HOUR = 3600.0
 class Sessions:
     """The pages that have logged in. They are kept in memory only: a restart ends all of them.
 
-    Parameters
-    ----------
-    code_seconds
-        Time in which a login code has to be used.
-    idle_seconds, seconds
-        A session ends after so much time without a request, and after so much time in any case.
-    most
-        Sessions at the same time; one more ends the one that was used least recently.
-    clock
-        Returns the time in seconds. That of the system goes on while the machine sleeps.
+    A code has to be used within ``code_seconds``. A session ends after ``idle_seconds`` without a request, and after
+    ``seconds`` in any case; one more than ``most`` ends the one that was used least recently.
 
     Examples
     --------
@@ -112,16 +104,9 @@ class Sessions:
 
 
 class Access:
-    """Recognises requests that contain the token, or the secret of a session.
+    """Recognises requests that contain the token, or the secret of a session if there is a page.
 
-    Parameters
-    ----------
-    token
-        The secret of the application.
-    owner, where
-        Name of the application, and where its token is found: for error messages.
-    sessions
-        The pages that have logged in; None if there is no page.
+    Errors name the ``owner``, that is the application, and say ``where`` its token is found.
     """
 
     def __init__(self, token: str, *, owner: str, where: str, sessions: Sessions | None = None) -> None:
@@ -168,14 +153,9 @@ def split_host(host: str) -> tuple[str, int | None]:
 
 
 def find_token(file: Path, given: str | None) -> str:
-    """Return the token: the given one, else that of the last start, else a new one; and store it in a file.
+    """Return the token: the given one, else that of the last start, else a new one; and store it for its owner alone.
 
-    Parameters
-    ----------
-    file
-        Where it is stored, for its owner alone. A file that others may have read is not used.
-    given
-        A token chosen by the user, or None.
+    A file that others may have read is not used.
     """
     if given is not None:
         check_token(given)

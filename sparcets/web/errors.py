@@ -21,19 +21,7 @@ MOST_DETAILS = 20  # problems that a response lists, of a request that may have 
 
 
 class ApiError(HTTPException):
-    """An error response with a message for people and a code for programs.
-
-    Parameters
-    ----------
-    status
-        HTTP status code.
-    code
-        Short name of the problem in ``snake_case``.
-    message
-        What is wrong and what to do.
-    headers
-        Additional response headers.
-    """
+    """An error response: a code in ``snake_case`` for programs, and for people what is wrong and what to do."""
 
     def __init__(self, status: int, code: str, message: str, *, headers: dict[str, str] | None = None) -> None:
         super().__init__(status, message, headers)

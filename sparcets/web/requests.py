@@ -86,19 +86,8 @@ class Paths:
 class SecurityMiddleware:
     """Rejects requests that are not allowed before they reach the app.
 
-    Parameters
-    ----------
-    app
-        The wrapped ASGI app.
-    access
-        Checks the token of all requests but those to public paths.
-    hosts
-        Accepted host names, or None for any. On loopback only its own names are accepted, which prevents DNS rebinding
-        by other web pages.
-    limits
-        Maximum size of a request.
-    paths
-        What is served where.
+    Without ``hosts``, any host name is accepted. On loopback only its own names are, which prevents DNS rebinding by
+    other web pages.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,26 +14,34 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+class MethodStyle(NamedTuple):
+    """Colour, marker and line style of one method, so that methods never differ by colour alone."""
+
+    colour: str
+    marker: str
+    line: Any  # a name or a dash pattern of matplotlib
+
+
 METHODS = {
-    "sparcets": style.MethodStyle(style.VERMILION, "p", (0, (5, 1))),
-    "sparce": style.MethodStyle(style.BLUE, "o", "-"),
-    "countergan": style.MethodStyle(style.ORANGE, "s", "--"),
-    "gan": style.MethodStyle(style.GREEN, "^", "-."),
-    "ics": style.MethodStyle(style.PURPLE, "D", ":"),
-    "nearest": style.MethodStyle(style.SKY, "v", "--"),
+    "sparcets": MethodStyle(style.VERMILION, "p", (0, (5, 1))),
+    "sparce": MethodStyle(style.BLUE, "o", "-"),
+    "countergan": MethodStyle(style.ORANGE, "s", "--"),
+    "gan": MethodStyle(style.GREEN, "^", "-."),
+    "ics": MethodStyle(style.PURPLE, "D", ":"),
+    "nearest": MethodStyle(style.SKY, "v", "--"),
 }
 # Of other methods, in order of appearance; their markers are none of those above.
 COLOURS = (style.BROWN, style.BLACK, style.SKY, style.PURPLE, style.GREEN, style.ORANGE, style.BLUE, style.VERMILION)
 MARKERS = ("P", "X", "<", ">", "h", "H", "d", "8")
 KINDS = {
-    "queries": style.MethodStyle(style.VERMILION, "o", ""),
-    "targets": style.MethodStyle(style.GREEN, "^", ""),
-    "counterfactuals": style.MethodStyle(style.BLUE, "x", ""),
+    "queries": MethodStyle(style.VERMILION, "o", ""),
+    "targets": MethodStyle(style.GREEN, "^", ""),
+    "counterfactuals": MethodStyle(style.BLUE, "x", ""),
 }
 WHISKERS = (1, 99)  # percentiles; a few outliers among thousands of steps would compress the boxes
 
 
-def method_styles(labels: Iterable[str]) -> dict[str, style.MethodStyle]:
+def method_styles(labels: Iterable[str]) -> dict[str, MethodStyle]:
     """Return the style of each method, no two the same; the package's methods have theirs in every figure.
 
     >>> styles = method_styles(["other", "SPARCE"])
@@ -41,11 +49,11 @@ def method_styles(labels: Iterable[str]) -> dict[str, style.MethodStyle]:
     ('#8c510a', MethodStyle(colour='#0072b2', marker='o', line='-'))
     """
     others = (
-        style.MethodStyle(COLOURS[(k + cycle) % len(COLOURS)], marker, (0, (6, 1, 1, 1)))
+        MethodStyle(COLOURS[(k + cycle) % len(COLOURS)], marker, (0, (6, 1, 1, 1)))
         for cycle in range(len(COLOURS))  # repeated markers get another colour
         for k, marker in enumerate(MARKERS)
     )
-    free, found = dict(METHODS), dict[str, style.MethodStyle]()
+    free, found = dict(METHODS), dict[str, MethodStyle]()
     for name in dict.fromkeys(labels):
         found[name] = free.pop(name.lower()) if name.lower() in free else next(others)
     return found

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 Panel = tuple[str, Any]  # a title, and an array (time, features)
+VALUES = "viridis"  # colour map of recorded values
+SIZES = "plasma_r"  # colour map of |δ|: even the smallest is far from white, which means exactly 0
 
 
 def plot_heatmaps(
@@ -56,7 +58,7 @@ def plot_heatmaps(
     with style.new_figure(min(9.0, 2.4 + 2.0 * n), 4.2) as figure:
         axes = np.asarray(figure.subplots(2, n, squeeze=False, sharey="row", height_ratios=[2, 1]))  # (2, panels)
         for i, (title, series) in enumerate(panels):
-            image = _draw(axes[0, i], series, title, cmap=style.VALUES, clim=_range(stack), step=seconds)
+            image = _draw(axes[0, i], series, title, cmap=VALUES, clim=_range(stack), step=seconds)
             # A marker above the map shows which column is drawn as a curve below.
             above = axes[0, i].get_xaxis_transform()
             axes[0, i].plot(shown, 1.025, "v", color=style.BLACK, ms=5, clip_on=False, transform=above)
@@ -101,12 +103,12 @@ def plot_saliency(rows: Sequence[Sequence[Panel]]) -> Figure:
         for i, row in enumerate(rows):
             titles = [_wrapped(title) if i == 0 else "" for title, _ in row]
             query, mask, *sizes = (array for _, array in row)
-            values = _draw(axes[i, 0], query, titles[0], cmap=style.VALUES, clim=_range(query))
+            values = _draw(axes[i, 0], query, titles[0], cmap=VALUES, clim=_range(query))
             _draw(axes[i, 1], mask, titles[1], cmap="Greys", clim=(0.0, 1.0))
             largest = float(np.max(sizes)) or 1.0
             for panel, size, title in zip(axes[i, 2:], sizes, titles[2:], strict=True):
                 drawn = np.where(size == 0, np.nan, size)  # NaN is white
-                image = _draw(panel, drawn, title, cmap=style.SIZES, clim=(0.0, largest))
+                image = _draw(panel, drawn, title, cmap=SIZES, clim=(0.0, largest))
             axes[i, 0].set_ylabel("time step")
             for drawn_image, label, panel in ((values, "value", axes[i, 0]), (image, "|δ|", axes[i, -1])):
                 bar = figure.colorbar(drawn_image, ax=panel, fraction=0.06, pad=0.03, aspect=14)
