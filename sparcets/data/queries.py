@@ -30,22 +30,12 @@ BATCH = 1024  # rows that are decoded at a time
 
 @dataclass(frozen=True)
 class QueryColumns:
-    """Which columns of a file hold what.
-
-    Attributes
-    ----------
-    form
-        ``long``, ``lists`` or ``nested``.
-    id, time
-        Column of the series' names; of the time, in the long form.
-    features
-        Names of the features, in the order of the fit; columns in the forms ``long`` and ``lists``.
-    """
+    """Which columns of a file hold what."""
 
     form: Literal["long", "lists", "nested"]
-    id: str
-    time: str | None
-    features: tuple[str, ...]
+    id: str  # of the series' names
+    time: str | None  # in the long form
+    features: tuple[str, ...]  # in the order of the fit; columns in the forms long and lists
 
     @property
     def read(self) -> list[str]:
@@ -56,23 +46,11 @@ class QueryColumns:
 
 @dataclass(frozen=True)
 class QueryShard:
-    """A range of rows of a file.
-
-    Attributes
-    ----------
-    path, name
-        The file; and its path within the source, by which its answers are called.
-    digest
-        Of the file: of its size and its footer, or of its size and date.
-    first, stop
-        Rows, half-open.
-    columns
-        Which columns hold what.
-    """
+    """A range of rows of a file, half-open."""
 
     path: str
-    name: str
-    digest: str
+    name: str  # path within the source, by which its answers are called
+    digest: str  # of the file: of its size and its footer, or of its size and date
     first: int
     stop: int
     columns: QueryColumns
@@ -85,18 +63,10 @@ class QueryShard:
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """The series of a shard.
+    """The series of a shard."""
 
-    Attributes
-    ----------
-    ids
-        A pyarrow array with the name of each series.
-    series
-        Series (time, features), each an array; or what is wrong with it, as text.
-    """
-
-    ids: Any
-    series: Sequence[FloatArray | str]
+    ids: Any  # a pyarrow array with the name of each series
+    series: Sequence[FloatArray | str]  # arrays (time, features), or what is wrong with one, as text
 
 
 def find_query_files(source: str | Path) -> list[tuple[Path, str]]:
@@ -124,18 +94,10 @@ def plan_shards(
     id_column: str | None = None,
     time_column: str | None = None,
 ) -> Iterator[QueryShard]:
-    """Yield the shards of a source, file by file.
+    """Yield the shards of a source, file by file, of at most ``size`` series each.
 
-    Parameters
-    ----------
-    source
-        A Parquet or Arrow file, or a folder of them, possibly in subfolders such as ``ward=3/``.
-    features
-        Names of the features, in the order of the fit.
-    size
-        Largest number of series of a shard.
-    id_column, time_column
-        Names of those columns, if they are not ``id`` and ``time``.
+    The source is a Parquet or Arrow file, or a folder of them, possibly in subfolders such as ``ward=3/``. Columns may
+    be named if they are not ``id`` and ``time``.
     """
     require_extra("pyarrow", "Parquet files", "parquet")
     for path, name in find_query_files(source):

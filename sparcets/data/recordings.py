@@ -61,16 +61,9 @@ class Recordings:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def like(self, feature_names: tuple[str, ...], n_steps: int, *, padded: bool) -> Recordings:
-        """Return the series with these features in this order, and as many steps.
+        """Return the series with these features in this order, and as many steps; fewer if they may be ``padded``.
 
-        Parameters
-        ----------
-        feature_names
-            Names of the features; matched by name if these series name theirs, else taken in order.
-        n_steps
-            Number of steps, with padding.
-        padded
-            Whether series may have fewer steps.
+        Features are matched by name if these series name theirs, else taken in order.
         """
         columns: Any = slice(None)
         n_features = self.X.shape[2]
@@ -138,16 +131,9 @@ def load_recordings(path: str | os.PathLike[str]) -> Recordings:
 
 
 def read_npz(path: Path, *, task: Task | None = None, labelled: bool = True) -> Recordings:
-    """Read a .npz file of plain arrays.
+    """Read a .npz file of plain arrays, with labels for a task, by itself the one that the file names.
 
-    Parameters
-    ----------
-    path
-        The file.
-    task
-        What the labels are for; None is what the file says itself, or else classification.
-    labelled
-        Whether labels are needed; otherwise the file has one part, and only what concerns single series is read.
+    Where labels are not needed, the file has one part, and only what concerns single series is read.
     """
     arrays = read_arrays(path)
     parts = ("_train", "_test") if labelled and "X_train" in arrays else ("",)
@@ -303,15 +289,8 @@ def as_written(values: FloatArray) -> FloatArray:
     """Return numbers of a text file as float32 if that keeps every digit of the text, otherwise as float64.
 
     The digits are kept if the shortest decimal number that identifies the float32 is the one in the text. All numbers
-    of at most six digits are kept, and of most ranges those of seven.
+    of at most six digits are kept, and of most ranges those of seven. NaN stands where one is missing.
 
-    Parameters
-    ----------
-    values
-        Numbers of the text, rounded to float64, none beyond :data:`LARGEST`; NaN where one is missing.
-
-    Examples
-    --------
     >>> as_written(np.array([0.1, 3.14159])).dtype
     dtype('float32')
     >>> as_written(np.array([1e9, 1e9 + 1])).dtype
@@ -357,15 +336,8 @@ def grid_of(times: FloatArray, series: IntArray) -> tuple[IntArray, float | None
 
     Times lie on a grid if all between two rows of a series are whole multiples of the shortest. Where rows are missing,
     places are left out. If there is no such grid, or if most of its steps had no row, rows are counted instead, and the
-    length of a step is None.
+    length of a step is None. Rows are sorted by series and time; no series has two of the same time.
 
-    Parameters
-    ----------
-    times, series
-        Time and series of each row (rows,), sorted by both; no series has two rows of the same time.
-
-    Examples
-    --------
     >>> grid_of(np.array([0.0, 0.5, 2.0, 7.0, 7.5]), np.array([0, 0, 0, 1, 1]))
     (array([0, 1, 4, 0, 1]), 0.5)
     >>> grid_of(np.array([0.0, 0.5, 1.7]), np.array([0, 0, 0]))

@@ -62,22 +62,9 @@ def held_out_split(y: IntArray, subjects: Any, *, test_size: float, seed: int) -
     """Split training series again: rows to learn from, and rows that are held out, by subject where these are known.
 
     By subject, nobody is in both parts, every class is learnt from, and the held-out part has every class that several
-    subjects have; it takes more subjects than ``test_size`` where that needs them. Without subjects, and where they are
-    too few for that, the split is one at random.
+    subjects have; it takes more subjects than ``test_size``, a share of them, where that needs them. Without subjects,
+    and where they are too few for that, the split is one at random.
 
-    Parameters
-    ----------
-    y
-        Classes (batch,).
-    subjects
-        The subject of each series, or None.
-    test_size
-        Share of the subjects, or of the series, that is held out.
-    seed
-        Same seed, same split.
-
-    Examples
-    --------
     >>> learn, held_out = held_out_split(np.array([0, 1] * 6), list("aabbccddeeff"), test_size=0.2, seed=0)
     >>> len(learn), len(held_out)
     (10, 2)
@@ -133,16 +120,9 @@ def _rows_of_some_subjects(
 def given_split(split: Any, *, n_samples: int) -> tuple[IntArray, IntArray]:
     """Return training and test rows, in the order of the series, by the part that is given for each of them.
 
-    Parameters
-    ----------
-    split
-        ``"train"`` or ``"test"`` for each series; flags and numbers are refused: nothing says which part they mean. Or
-        the rows of the two parts, a pair of arrays, whose order is kept.
-    n_samples
-        Number of series.
+    Flags and numbers instead of ``"train"`` or ``"test"`` are refused: nothing says which part they mean. The rows of
+    the two parts, a pair of arrays, are kept as they are.
 
-    Examples
-    --------
     >>> train, test = given_split(["train", "test", "train"], n_samples=3)
     >>> train.tolist(), test.tolist()
     ([0, 2], [1])
@@ -155,8 +135,6 @@ def given_split(split: Any, *, n_samples: int) -> tuple[IntArray, IntArray]:
         alone = " Leave it out for a random split, or pass subjects= for one by subject." if array.ndim == 0 else ""
         got = quoted(split) if array.ndim == 0 else f"shape {array.shape}"
         raise ShapeError(f"{needed}, got {got}.{alone}")
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8", "replace")
     words = [word.decode("utf-8", "replace") if isinstance(word, bytes) else word for word in array.tolist()]
     wrong = next((row for row, word in enumerate(words) if not isinstance(word, str) or word not in PARTS), None)
     if wrong is not None:

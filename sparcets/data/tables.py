@@ -31,27 +31,13 @@ DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 
 
 class Sheet(NamedTuple):
-    """A frame whose columns are named by their roles, and where it came from.
+    """A frame whose columns are named by their roles, and where it came from."""
 
-    Attributes
-    ----------
-    source
-        The file, or what else the rows came from, for messages.
-    frame
-        The rows.
-    columns
-        Role to the name that the column has in the source, where that is another one.
-    is_text
-        Whether the numbers were read from text.
-    number_labels
-        Whether labels are numbers instead of names.
-    """
-
-    source: str
+    source: str  # the file, or what else the rows came from, for messages
     frame: pd.DataFrame
-    columns: Mapping[str, str]
-    is_text: bool
-    number_labels: bool
+    columns: Mapping[str, str]  # role to the name that the column has in the source, where that is another one
+    is_text: bool  # whether the numbers were read from text
+    number_labels: bool  # whether labels are numbers instead of names
 
     @property
     def labels(self) -> list[str]:
@@ -105,18 +91,9 @@ def column_roles(columns: Mapping[str, Any], *, task: str | None) -> dict[str, s
 
 
 def read_table(path: Path, columns: Mapping[str, Any], *, task: str | None = None, labelled: bool = True) -> Recordings:
-    """Read a .csv or .parquet file.
+    """Read a .csv or .parquet file; ``columns`` are the names, by role, of those that are not called by their role.
 
-    Parameters
-    ----------
-    path
-        The file.
-    columns
-        Role to the names of columns that are not called by their role.
-    task
-        What the labels are for; they are numbers for ``"regression"``.
-    labelled
-        Whether labels are needed. If not, the split is left out, and so are labels with empty cells.
+    Where labels are not needed, the split is left out, and so are labels with empty cells.
     """
     roles, is_text = column_roles(columns, task=task), path.suffix.lower() != ".parquet"
     frame = _read_csv(path, roles, number_labels=task == "regression") if is_text else _read_parquet(path)
@@ -492,14 +469,9 @@ def _times(sheet: Sheet) -> tuple[IntArray, FloatArray, bool]:
 
 
 def _places(sheet: Sheet, times: FloatArray, series: IntArray, rows: IntArray) -> tuple[IntArray, float | None]:
-    """Return the place of each row among the steps of its series, and how long a step is, or None.
+    """Return the place of each step among those of its series, and how long a step is, or None.
 
-    Parameters
-    ----------
-    sheet, rows
-        The table, and the row in it of each step (steps,), for messages.
-    times, series
-        Time and number of the series of each step (steps,), sorted by both.
+    Steps are sorted by series and time; ``rows`` are their rows in the table, for messages.
     """
     places, step = grid_of(times, series)
     within = np.diff(series) == 0

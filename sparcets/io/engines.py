@@ -27,15 +27,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class Engine(ABC):
-    """Runs independent pieces of work; a context manager, open while it works.
-
-    Parameters
-    ----------
-    address
-        Of a cluster, or None.
-    device
-        Device of the networks, for engines that assign GPUs.
-    """
+    """Runs independent pieces of work; a context manager, open while it works."""
 
     retries: ClassVar[bool] = False  # whether an item whose worker died is given to another one
 

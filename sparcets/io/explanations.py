@@ -181,15 +181,8 @@ def writing_answers(out: str | os.PathLike[str]) -> Iterator[Path]:
 class ShardFolder:
     """A folder of answers to one question, a file per shard, with a header that says what was asked.
 
-    Parameters
-    ----------
-    folder
-        The folder; created with the first file.
-    header
-        Name of the header.
-    question
-        Everything besides the queries that determines the answers, as plain values. A folder with answers to another
-        question is refused.
+    The question is everything besides the queries that determines the answers, as plain values. A folder with answers
+    to another one is refused.
     """
 
     def __init__(self, folder: Path, header: str, question: Mapping[str, Any]) -> None:
@@ -353,15 +346,7 @@ class ExplanationFolder(Explanation):
 
 
 class ShardWriter(ShardFolder):
-    """Writes shards and finds those that are already finished.
-
-    Parameters
-    ----------
-    folder
-        Output folder; created if missing.
-    question
-        Everything besides the queries that determines the answers, as plain values.
-    """
+    """Writes shards, into a folder that is created if missing, and finds those that are already finished."""
 
     def __init__(self, folder: str | os.PathLike[str], question: Mapping[str, Any]) -> None:
         super().__init__(Path(folder), HEADER, question)

@@ -131,17 +131,9 @@ def as_path(path: Any) -> Path:
 def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the same folder; rename it to ``path`` when the block ends without an exception.
 
-    A link stays a link, and its target is written. A file that is replaced hands on its permissions.
+    A link stays a link, and its target is written. A file that is replaced hands on its permissions. A ``private`` one
+    only its owner may read; it is not written through a link.
 
-    Parameters
-    ----------
-    path
-        The file to be written.
-    private
-        Whether only its owner may read it. It is then not written through a link.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     with atomic_path(f"{folder}/a.txt") as temporary:
@@ -270,18 +262,10 @@ def create_locked(create: Callable[[], str]) -> tuple[int | None, Path]:
 def remove_leftovers(
     folder: Path, name: str, remove: Callable[[Path], object] = os.unlink, *, folders: bool = False
 ) -> None:
-    """Remove the temporary files or folders and the lock files of killed processes of this user.
+    """Remove the temporary files or ``folders`` and the lock files of killed processes of this user.
 
-    Parameters
-    ----------
-    folder
-        Where they lie.
-    name
-        Their names, as a regular expression that other programs' files do not match.
-    remove
-        Removes one of them.
-    folders
-        Whether they are folders. What is neither, such as a link, is left alone.
+    Their ``name`` is a regular expression that other programs' files do not match. What is neither, such as a link, is
+    left alone.
     """
     if not HAS_LOCKS:
         return  # nothing tells whether their writers are alive
@@ -322,14 +306,8 @@ def as_utf8(text: str) -> bytes:
 def read_json(path: str | os.PathLike[str], what: str) -> Any:
     """Read a JSON file; raise FileFormatError if it is missing, not valid JSON, or not what was written.
 
-    Files without a digest, as people write them, are read as they are.
-
-    Parameters
-    ----------
-    path
-        Path of the file.
-    what
-        What the file should be, for error messages (``"a saved classifier"``).
+    Files without a digest, as people write them, are read as they are. Messages say ``what`` the file should be, such
+    as ``"a saved classifier"``.
     """
     file = Path(path)
     if not is_file(file):

@@ -43,23 +43,9 @@ MARKER = ".sparcets"  # an empty file in temporary folders, by which they are re
 def inside(folder: Path, name: object, *, named_by: Path | None = None) -> Path:
     """Return the path of an entry of a folder, which must lie in that folder, wherever links lead.
 
-    Parameters
-    ----------
-    folder
-        The folder, which may itself be reached by a link.
-    name
-        A path within it.
-    named_by
-        The file that holds the name, for the message; None if the name is one of ours.
+    The folder may itself be reached by a link. A FileFormatError is raised if the name, which may be ``named_by`` a
+    file, is absolute or has parts ``..``, if a link leads out of the folder, or for a pipe or a device.
 
-    Raises
-    ------
-    FileFormatError
-        If the name is absolute or has parts ``..``, if a link leads out of the folder, or if it is neither a file nor a
-        folder, but a pipe or a device.
-
-    Examples
-    --------
     >>> inside(Path("fit"), "classifier/model.json").as_posix()
     'fit/classifier/model.json'
     >>> inside(Path("fit"), "../notes.txt", named_by=Path("fit/model.json"))
@@ -115,20 +101,22 @@ def restrict(path: Path, mode: int) -> None:
         log.warning("others on this machine may be able to read %s: %s", path, error.strerror)
 
 
+def _remove_folder(folder: Path) -> None:
+    # The marker goes last: what is left if the process is killed here can still be recognised.
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        elif entry.name != MARKER:
+            entry.unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextmanager
-def temporary_folder(parent: Path, name: str, remove: Callable[[Path], None] | None = None) -> Iterator[Path]:
+def temporary_folder(parent: Path, name: str, remove: Callable[[Path], None] = _remove_folder) -> Iterator[Path]:
     """Yield a new hidden folder in ``parent``, locked meanwhile and removed afterwards.
 
-    Those that killed processes left are removed first.
-
-    Parameters
-    ----------
-    parent, name
-        Where it lies, and what it is for, as its name tells.
-    remove
-        Removes such a folder; None removes it with all that it holds.
+    Those that killed processes left are removed first. The name tells what it is for.
     """
-    remove = remove or _remove_folder
     remove_temporary_folders(parent, name, remove)
     handle, folder = create_locked(lambda: tempfile.mkdtemp(dir=parent, prefix=f".{name}{TEMPORARY}"))
     try:
@@ -143,35 +131,24 @@ def temporary_folder(parent: Path, name: str, remove: Callable[[Path], None] | N
 
 
 def remove_temporary_folders(
-    parent: Path, name: str | None = None, remove: Callable[[Path], None] | None = None
+    parent: Path, name: str | None = None, remove: Callable[[Path], None] = _remove_folder
 ) -> None:
     """Remove what killed processes left of :func:`temporary_folder`; of every name if None is given.
 
     A folder is one of them by its name and by the marker in it; or if it is empty, killed before the marker was there.
     """
     begin = ".+" if name is None else re.escape(name)
-    take_away = remove or _remove_folder
 
     def remove_marked(left: Path) -> None:
         if is_plain_file(left / MARKER) or not any(left.iterdir()):
-            take_away(left)
+            remove(left)
 
     remove_leftovers(parent, rf"\.{begin}{UNFINISHED}", remove_marked, folders=True)
 
 
-def _remove_folder(folder: Path) -> None:
-    # The marker goes last: what is left if the process is killed here can still be recognised.
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        elif entry.name != MARKER:
-            entry.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 @contextmanager
 def atomic_folder(
-    path: str | os.PathLike[str], *, private: bool = False, check: Callable[[Path], None] | None = None
+    path: str | os.PathLike[str], *, private: bool = False, check: Callable[[Path], None] = lambda folder: None
 ) -> Iterator[Path]:
     """Yield a temporary folder; put its entries in the place of those of ``path`` when the block ends without an error.
 
@@ -179,17 +156,10 @@ def atomic_folder(
     exchanged; on Linux in a single step. Other entries are kept where they are: then, and for mount points and the
     current folder, which cannot be renamed, the entries are replaced one after the other.
 
-    Parameters
-    ----------
-    path
-        The folder; it need not exist.
-    private
-        Whether only its owner may enter the folder, if it is new, and read what is written into it.
-    check
-        Called with the folder, if it exists, first and again before entries are replaced; raises if they may not be.
+    Only its owner may enter a new ``private`` folder, and read what is written into it. ``check`` is called first and
+    again before entries are replaced, and raises if they may not be.
     """
     final = Path(path).resolve()  # a link stays a link
-    check = check or (lambda folder: None)
     check_folder(final)
     check(final)
     in_place = final.is_dir() and (os.path.ismount(final) or final == Path.cwd())

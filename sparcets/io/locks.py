@@ -60,20 +60,12 @@ def _lock_byte(handle: int) -> bool:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], *, what: str | None = None, wait: bool = True) -> Iterator[None]:
-    """Hold a lock file, so that one process at a time runs the block.
+    """Hold a lock file, whose name ends in ``LOCK``, so that one process at a time runs the block.
 
-    Parameters
-    ----------
-    path
-        The lock file, whose name ends in ``LOCK``; created if missing and removed afterwards. So is its folder, if it
-        was created too and nothing is written into it. Anything else of that name is left alone, and is an error.
-    what
-        What is locked, for the message that it is in use; None to wait without a message.
-    wait
-        Whether to wait until the lock is free; if False, a lock that is taken raises BusyError.
+    It is created if missing and removed afterwards. So is its folder, if it was created too and nothing is written into
+    it. Anything else of that name is left alone, and is an error. ``what`` is locked, for the message that it is in
+    use; None is to wait without one. Without ``wait``, a lock that is taken raises BusyError.
 
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, locked(f"{folder}/{LOCK}", what=folder):
     ...     with locked(f"{folder}/{LOCK}", what="this folder", wait=False):

@@ -23,15 +23,7 @@ ERROR = "error"  # status of a query that could not be answered
 
 
 def answers_table(e: Explanation, ids: Any) -> Any:
-    """Return answers as a table of pyarrow.
-
-    Parameters
-    ----------
-    e
-        The answers; ``query_index`` counts the queries of the shard.
-    ids
-        A pyarrow array with the name of each query.
-    """
+    """Return answers as a table of pyarrow; ``ids`` has the name of each query that ``e.query_index`` counts."""
     import pyarrow as pa
 
     before = {"predicted": _text(np.array(e.class_names)[e.predicted])} if e.info.task == "classification" else {}
@@ -74,16 +66,7 @@ def answers_table(e: Explanation, ids: Any) -> Any:
 def with_errors(table: Any, rows: IntArray, ids: Any, errors: Mapping[int, str]) -> Any:
     """Return a table of answers with a row more for every query that has none, in the order of the queries.
 
-    Parameters
-    ----------
-    table
-        The answers; a table without rows, if there are none.
-    rows
-        Index of the query of each row of ``table``.
-    ids
-        Name of each query.
-    errors
-        What went wrong, by the index of the query.
+    ``rows`` are the indices of the queries of the table, and ``errors`` say what went wrong, by the index of the query.
     """
     import pyarrow as pa
 

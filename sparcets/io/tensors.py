@@ -41,21 +41,11 @@ _START = b'{"__metadata__":{"sparcets":'  # of all such files, after the length 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedModel:
-    """A kind of saved model.
+    """A kind of saved model."""
 
-    Attributes
-    ----------
-    file
-        Name of the file, such as ``classifier.safetensors``.
-    what
-        What it is, for messages (``"classifier"``).
-    format
-        Raised whenever what is in it changes; files of another format are not read.
-    """
-
-    file: str
-    what: str
-    format: int
+    file: str  # such as classifier.safetensors
+    what: str  # for messages, such as "classifier"
+    format: int  # raised whenever what is in it changes; files of another format are not read
 
     def save(
         self, folder: Path, header: Mapping[str, Any], arrays: Mapping[str, Any], *, private: bool = False
