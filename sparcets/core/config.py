@@ -10,6 +10,7 @@ import math
 import numbers
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -66,10 +67,11 @@ class Config:
         hints = get_type_hints(type(self))
         problems = []
         for field in fields(self):
-            value = as_declared(getattr(self, field.name), hints[field.name])
-            object.__setattr__(self, field.name, value)
-            if not fits(value, hints[field.name]):
-                problems.append(f"{field.name!r} must be {_describe(hints[field.name])}, got {quoted(value)}")
+            value, hint = getattr(self, field.name), hints[field.name]
+            try:
+                object.__setattr__(self, field.name, declared(value, hint))
+            except TypeError:
+                problems.append(f"{field.name!r} must be {_describe(hint)}, got {quoted(value)}")
         # Values of the wrong type are not checked further.
         _raise_all(type(self).__name__, problems or self.problems())
 
@@ -96,7 +98,9 @@ class Config:
         values = {}
         for key in [name for name in hints if name in data]:
             try:
-                values[key] = _from_plain(data[key], hints[key])
+                values[key] = declared(data[key], hints[key], plain=True)
+            except TypeError:
+                values[key] = data[key]  # told with the other problems of the values
             except ConfigError as error:
                 problems += _inside(key, error)
         return _build(cls, values, problems)
@@ -191,22 +195,34 @@ def check_config(config: Any, kind: type[C], owner: str, *, instead: str = "") -
     raise ConfigError(f"{owner} takes {article} {kind.__name__}, got {came}. {hint}")
 
 
-def fits(value: Any, hint: Any) -> bool:
-    """Return whether a value is of the type that a field declares."""
+def declared(value: Any, hint: Any, *, plain: bool = False) -> Any:
+    """Return a value in the type that a field declares, so that 1, 1.0 and NumPy's 1 are the same setting.
+
+    ``plain`` values have JSON's lists and dictionaries for tuples and configs. Raises TypeError for other types.
+    """
     origin, args = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return True
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of NumPy or torch
+        value = value.item()
     if origin in (Union, types.UnionType):
-        return any(fits(value, a) for a in args)
-    if origin is Literal:
-        return any(type(value) is type(a) and value == a for a in args)
-    if origin is tuple:
-        return isinstance(value, tuple) and all(fits(v, args[0]) for v in value)
-    if hint is float:
-        return isinstance(value, float) and math.isfinite(value)
-    if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, hint)
+        for kind in args:
+            with suppress(TypeError):
+                return declared(value, kind, plain=plain)
+    elif origin is Literal:
+        if any(type(value) is type(a) and value == a for a in args):
+            return value
+    elif origin is tuple:
+        if isinstance(value, (tuple, list) if plain else tuple):
+            return tuple(declared(v, args[0], plain=plain) for v in value)
+    elif hint in (int, float):
+        if isinstance(value, numbers.Integral if hint is int else numbers.Real) and not isinstance(value, bool):
+            with suppress(OverflowError):  # an integer beyond all floats
+                if hint is int or math.isfinite(value):
+                    return hint(value)
+    elif plain and issubclass(hint, Config) and isinstance(value, Mapping):
+        return hint.from_dict(value)
+    elif isinstance(value, hint):
+        return value
+    raise TypeError
 
 
 def _describe(hint: Any) -> str:
@@ -221,37 +237,6 @@ def _describe(hint: Any) -> str:
     return names.get(hint, getattr(hint, "__name__", str(hint)))
 
 
-def as_declared(value: Any, hint: Any) -> Any:
-    """Return numbers in the type of their field, so that 1, 1.0 and NumPy's 1 are the same setting."""
-    args = get_args(hint)
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):  # a scalar of NumPy or torch
-        value = value.item()
-    if get_origin(hint) is tuple and isinstance(value, tuple):
-        return tuple(as_declared(v, args[0]) for v in value)
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return value
-    kinds = args if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    if int in kinds and isinstance(value, numbers.Integral):
-        return int(value)
-    try:
-        return float(value) if float in kinds else value
-    except OverflowError:
-        return value  # an integer beyond all floats, which does not fit
-
-
-def _from_plain(value: Any, hint: Any) -> Any:
-    """Turn JSON's lists and dictionaries into the tuples and configs that the field declares."""
-    args = get_args(hint)
-    if get_origin(hint) in (Union, types.UnionType):
-        fitting = (_from_plain(value, a) for a in args if a is not type(None))
-        return next((v for v in fitting if v is not value), value)
-    if get_origin(hint) is tuple and isinstance(value, list):
-        return tuple(_from_plain(v, args[0]) for v in value)
-    if isinstance(hint, type) and issubclass(hint, Config) and isinstance(value, Mapping):
-        return hint.from_dict(value)
-    return value
-
-
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
@@ -263,8 +248,10 @@ def _parse(text: str, hint: Any) -> Any:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):
         value = _WORDS.get(text.lower(), text)
-    value = as_declared(_from_plain(value, hint) if isinstance(value, list) else value, hint)
-    return text if fits(text, hint) and not fits(value, hint) else value
+    for read in (value, text):
+        with suppress(TypeError):
+            return declared(read, hint, plain=isinstance(read, list))
+    return value
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 import numpy as np
 
-from sparcets.core.config import as_declared, fits
+from sparcets.core.config import declared
 from sparcets.core.series import FloatArray
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         return hint.from_dict(value)
     if get_origin(hint) is np.ndarray:
         return np.asarray(value, dtype=np.float64 if hint == FloatArray else None)
-    if get_origin(hint) is tuple and isinstance(value, list):
-        value = tuple(_read(name, one, get_args(hint)[0]) for one in value)
-    value = as_declared(value, hint)
-    if not fits(value, hint):
-        raise ValueError(f"its {name} cannot be {value!r}")
-    return value
+    try:
+        return declared(value, hint, plain=True)
+    except TypeError as error:
+        raise ValueError(f"its {name} cannot be {value!r}") from error
