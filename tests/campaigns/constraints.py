@@ -26,19 +26,20 @@ from tests.campaigns.registry import campaign
 from tests.obeyed import broken_constraints, frozen_entries, groups_of, index_of
 
 TIE = 1e-6  # of probabilities: below it, the last bits of a network decide, which depend on the size of the batch
+SMALL = 1000  # trials of a small dose
 SLOW = "sparcets"  # its fits and searches take a hundred times as long as those of the others
 
 
-@campaign("answers obey random constraints", trials=20_000, dose=250, parts=8)
+@campaign("answers obey random constraints", trials=20_000, dose=750, parts=8)
 def run(trials: int, rng: np.random.Generator, folder: Path) -> Iterator[str]:
     """Explain random queries of random data under random constraints; every answer is a trial."""
-    made = 0
+    made, calls = 0, 4 if trials > SMALL else 1  # a small dose is of as many kinds of data as possible
     for material in count():
         seed = int(rng.integers(2**31))
         for method in draw(seed).methods():
             if method == SLOW and material % 3:
                 continue
-            for call in rng.integers(2**31, size=8 if method == SLOW else 4).tolist():
+            for call in rng.integers(2**31, size=2 * calls if method == SLOW else calls).tolist():
                 for trial in check_call(method, seed, call):
                     made += 1
                     yield trial

@@ -21,9 +21,10 @@ from sparcets.io.files import TEMPORARY
 from sparcets.io.locks import LOCK
 from sparcets.show.report import write_report
 from sparcets_paper.table import Table
+from tests.archive import ARCHIVE, Server
 
 from .registry import campaign
-from .site import ARCHIVE, Server, expect_small_archive, site
+from .site import expect_small_archive, site
 
 # Names like ours. Those of the last line are ours if they are empty files, or files at all; they are other things here.
 NAMES = (

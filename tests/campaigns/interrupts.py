@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from sparcets.core.errors import SparcetsError
+from tests.archive import ARCHIVE, Server
 
 from .processes import Ended, Process, Task
 from .registry import campaign
-from .site import ARCHIVE, Server, site
+from .site import site
 
 TRIALS, DOSE, PARTS = 100, 2, 4
 SECONDS, SECONDS_DOSE = 5.0, 20.0  # to the end; the tests share a machine with others

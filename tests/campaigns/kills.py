@@ -13,10 +13,11 @@ import numpy as np
 
 from sparcets.core.errors import FileFormatError, SparcetsError
 from sparcets.io.locks import LOCK
+from tests.archive import ARCHIVE, Server
 
 from .processes import Ended, Task, killed, run
 from .registry import campaign
-from .site import ARCHIVE, Server, site
+from .site import site
 
 TRIALS, DOSE, PARTS = 100, 2, 4
 HERE = __name__

@@ -87,13 +87,6 @@ def test_groups_change_together_or_not_at_all():
     assert found[:2] == [[1, 0, 0, 0, 1, 0], [2, 0, 0, 0, -2, 0]]
 
 
-@pytest.mark.parametrize("immutable", [{"immutable": ["f1"]}, {"mutable": (True, False, True)}])
-def test_one_immutable_member_freezes_its_group(immutable):
-    constraints = {"groups": {"arm": ["f0", "f1"]}, **immutable}
-    assert enforce(RAMP, **constraints) == [NONE, NONE, RAMP]
-    assert bind(**constraints).mutable.tolist() == [False, False, True]
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -151,22 +144,6 @@ def test_each_problem(constraints, message):
         bind(**constraints)
 
 
-def test_all_problems_are_in_one_message():
-    with pytest.raises(ConstraintError) as caught:
-        bind(
-            immutable=["f8"],
-            frozen=[(9, 2)],
-            ranges={"f0": (2, 1)},
-            max_step={"f1": -1},
-            direction={"f2": "left"},
-            groups={"arm": ["f7"]},
-        )
-    message = str(caught.value)
-    assert message.startswith("6 problems in the constraints: ") and message.endswith(".")
-    for part in ["immutable: no", "frozen window", "ranges of", "max_step of", "direction of", "groups['arm']: no"]:
-        assert part in message
-
-
 def test_json_round_trip():
     constraints = Constraints(
         immutable=[np.int64(2), "f1"],
@@ -193,13 +170,6 @@ def test_json_round_trip():
     assert Constraints.from_dict(whole.to_dict()) == whole
     with pytest.raises(ConstraintError, match="'halves' of the constraints cannot be stored"):
         Constraints.from_dict(Constraints(project=halves).to_dict())
-
-
-def test_a_frozen_member_freezes_its_group_there():
-    alone = bind(frozen={"f0": [(0, 2)]}, groups={"a": [0, 1]})
-    assert alone.allowed.T.tolist() == [[False] * 2 + [True] * 4] * 2 + [[True] * 6]
-    both = bind(groups={"a": [0, 1]}).combine(bind(frozen={"f2": [(4, None)]}, groups={"b": [1, 2]}))
-    assert both.allowed.T.tolist() == [[True] * 4 + [False] * 2] * 3
 
 
 def test_a_feature_that_is_frozen_throughout_is_an_active_constraint():
@@ -360,8 +330,3 @@ def test_contradictions_freeze_the_feature_and_its_group(first, second):
         assert grouped.mutable.tolist() == [True, False, False, False]  # through the shared member of both groups
         result = grouped.enforce(Series(X), X + 0.5)
         assert (result[..., 1:] == X[..., 1:]).all() and (result[..., 0] != X[..., 0]).all()
-
-
-def test_ranges_that_share_one_value():
-    bound = both({"ranges": {1: (0, 1)}}, {"ranges": {1: (1, 3)}})
-    assert bound.mutable[1] and (bound.low[1], bound.high[1]) == (1, 1)

@@ -123,24 +123,6 @@ def test_dependent_features_follow(seed):
     np.testing.assert_array_equal(made[:, 1:3], changed[:, 1:3])
 
 
-def test_who_follows_whom():
-    assert GAIT.moved_by([2]) == (0, 2) and GAIT.moved_by([1]) == (0, 1, 3)
-
-
-@given(SEEDS)
-def test_orders_hold_where_they_hold_in_the_query(seed):
-    rng = np.random.default_rng(seed)
-    coordinates = Coordinates(tolerance=np.full(3, 1e-9), orders=((0, 1),))
-    query = rng.normal(size=(20, 3)).astype(np.float32)
-    changed = coordinates.of(query)
-    changed[:, rng.integers(0, 2)] += rng.normal(size=20)
-    made = coordinates.series(changed, query)
-    held = query[:, 0] <= query[:, 1]
-    assert (made[held, 0] <= made[held, 1]).all() and np.array_equal(made[:, 2], query[:, 2])
-    fine = held & (changed[:, 0] <= changed[:, 1])
-    np.testing.assert_allclose(made[fine, :2], changed[fine, :2], rtol=1e-6)
-
-
 def test_of_two_that_cross_the_one_that_moves_gives_way():
     coordinates = Coordinates(tolerance=np.zeros(2), orders=((0, 1),))
     query = np.array([[1.0, 2.0]])

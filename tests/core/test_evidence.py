@@ -10,9 +10,10 @@ from hypothesis.extra import numpy as hnp
 
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence, find_segments
-from sparcets.core.explanation import Explanation, join
+from sparcets.core.explanation import join
 from sparcets.core.info import SeriesInfo
 from sparcets.io.explanations import load_explanation
+from tests.made import answers
 
 NAN = float("nan")
 REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # looks like a real series
@@ -30,22 +31,11 @@ def curve(share, support, valid):
 
 def explanation(known, **changes):
     """Return valid answers with this evidence."""
-    n = len(known)
-    query = np.zeros((n, 2, 1), dtype=np.float32)
-    values = {
-        "query": query,
-        "counterfactual": query + np.arange(1, n + 1, dtype=np.float32)[:, None, None],
-        "target": np.ones(n, dtype=np.int64),
-        "status": np.full(n, "generated"),
-        "reason": np.full(n, ""),
-        "query_index": np.arange(n),
-        "proba_before": np.tile([0.9, 0.1], (n, 1)),
-        "proba_after": np.tile([0.2, 0.8], (n, 1)),
-        "info": SeriesInfo.from_series(np.array([[[0.0], [1.0]]]), ("sick", "well")),
-        "mutable": np.array([True]),
-        "evidence": known,
-    }
-    return Explanation(**{**values, **changes})
+    query = np.zeros((len(known), 2, 1), dtype=np.float32)
+    made = query + np.arange(1, len(known) + 1, dtype=np.float32)[:, None, None]
+    info = SeriesInfo.from_series(np.array([[[0.0], [1.0]]]), ("sick", "well"))
+    flipped = {"proba_before": [0.9, 0.1], "proba_after": [0.2, 0.8]}
+    return answers(query, made, info, **{**flipped, "evidence": known, **changes})
 
 
 def assert_same(one, two):
@@ -140,12 +130,6 @@ def test_joining_fills_with_nan_what_a_part_does_not_have():
     assert explanation(joined).verdict.tolist() == ["doubtful", "believed", "believed"]
     with pytest.raises(DataError, match=r"different families cannot be joined.*Join answers of the same explainer"):
         Evidence.join([short, evidence([[1]], families=("kernels",))])
-
-
-def test_a_curve_of_some_answers():
-    known = evidence(np.ones((3, 3))).with_curve(curve([[0.2], [0.4]], [[1], [1]], [[1], [0]]), np.array([0, 2]))
-    np.testing.assert_array_equal(known.curve["share"], [[0.2], [NAN], [0.4]])
-    np.testing.assert_array_equal(explanation(known).flips_at, [0.2, NAN, NAN])
 
 
 @pytest.mark.parametrize(

@@ -82,13 +82,6 @@ def test_identities_are_told_by_their_weights(weights, constant, text):
     np.testing.assert_allclose(coordinates.weights[0, :2], weights, atol=1e-6)
 
 
-def test_several_identities_at_once():
-    X = smooth(np.random.default_rng(2), (60, 20, 6))
-    X[..., 4], X[..., 5] = X[..., 0] + X[..., 1], X[..., 2] - X[..., 3]
-    laws, _ = find(X, list("abcdef"))
-    assert {law.text for law in laws if law.kind == "identity"} == {"e = a + b", "f = c - d"}
-
-
 def test_orders_of_pressures():
     laws, coordinates = find(pressures(np.random.default_rng(0)), ["dia", "mean", "sys", "temp"])
     assert [(law.kind, law.features) for law in laws] == [("order", ("dia", "mean")), ("order", ("mean", "sys"))]
@@ -100,13 +93,6 @@ def test_an_order_that_the_ranges_imply_or_of_other_units_is_none():
     assert not find(X, list("abcd"), units=("mmHg", "kPa", "mmHg ", "°C"))[0]
     X[..., 1] += 500
     assert {law.features for law in find(X, list("abcd"))[0]} == {("a", "c")}
-
-
-def test_whole_numbers():
-    X = smooth(np.random.default_rng(0), (50, 20, 3))
-    X[..., 0], X[..., 1] = np.rint(5 * X[..., 0]), X[..., 1] > 0  # two values are no number
-    laws, coordinates = find(X, ["beats", "on", "level"])
-    assert [(law.kind, law.features) for law in laws] == [("whole", ("beats",))] and coordinates.whole == (0,)
 
 
 @pytest.mark.parametrize("size", [2, 3])

@@ -7,28 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sparcets.core.evidence import PlausibilityReference
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
-
-
-def answers(query, made, info, *, target=0, lengths=None):
-    query, made = np.asarray(query), np.asarray(made)
-    n = len(query)
-    proba = np.full((n, info.n_classes), 1 / info.n_classes)
-    return Explanation(
-        query=query,
-        counterfactual=made,
-        target=np.resize(target, n).astype(np.int64),
-        status=np.full(n, "generated"),
-        reason=np.full(n, ""),
-        query_index=np.arange(n),
-        proba_before=proba,
-        proba_after=proba,
-        info=info,
-        mutable=np.ones(info.n_features, dtype=bool),
-        lengths=None if lengths is None else np.array(lengths),
-    )
+from tests.made import answers
 
 
 def fit(X, y, *, names=None, **more):
@@ -36,6 +17,11 @@ def fit(X, y, *, names=None, **more):
     info = SeriesInfo.from_series(X, tuple(f"class {k}" for k in range(int(y.max()) + 1)), **more)
     info = info if names is None else replace(info, feature_names=names)
     return PlausibilityReference.fit(Series(X, more.get("lengths")), y, info)
+
+
+def measured(reference, query, made):
+    """Return what is measured of answers towards the first class."""
+    return reference.measure(answers(query, made, reference.info, target=0))
 
 
 def constant(*values):
@@ -50,9 +36,8 @@ def test_distance_by_hand():
     np.testing.assert_allclose(reference.own_distance[:6] * unit, [3, 2.2, 1.8, 1.8, 2.2, 3], rtol=1e-4)
     # 2.5 is 0.5, 0.5, 1.5, 1.5, 2.5 away from the nearest five: 1.3. And 5.5: 2.5; 7: 4; 2: 0 + 1 + 1 + 2 + 2.
     made = constant(2.5, 5.5, 7.0, 2.0)
-    assert np.isnan(reference.measure(answers(made, made, reference.info))["stretch"]).all(), "there is no skeleton"
-    measured = reference.measure(answers(made, made, reference.info))
-    np.testing.assert_allclose(measured["distance"], [0, 4 / 6, 1, 0])
+    assert np.isnan(measured(reference, made, made)["stretch"]).all(), "there is no skeleton"
+    np.testing.assert_allclose(measured(reference, made, made)["distance"], [0, 4 / 6, 1, 0])
     # The one series of class 1 has no neighbour to compare with.
     assert np.isnan(reference.measure(answers(made, made, reference.info, target=1))["distance"]).all()
 
@@ -69,11 +54,11 @@ def test_outside_counts_changed_entries_beyond_the_range_of_their_feature():
     reference = fit([[[0, 0], [4, 9]], [[1, 2], [2, 3]]], [0, 0])  # ranges 0 to 4 and 0 to 9
     query = np.array([[[5.0, 5.0], [1.0, 1.0]]])
     made = np.array([[[5.0, 9.5], [-0.5, 5.0]]])  # 5.0 is outside, but unchanged
-    e = answers(query, made, reference.info)
+    e = answers(query, made, reference.info, target=0)
     assert reference.measure(e)["outside"].tolist() == [2]
     assert reference.measure(replace(e, lengths=np.array([1])))["outside"].tolist() == [1], "padding does not count"
     rounded = np.array([[[4.0 + 1e-7, 9.0], [0.0, 0.0]]])
-    assert reference.measure(answers(query, rounded, reference.info))["outside"].tolist() == [0]
+    assert measured(reference, query, rounded)["outside"].tolist() == [0]
 
 
 def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training():
@@ -81,12 +66,12 @@ def test_jumps_count_steps_next_to_a_change_that_are_larger_than_any_in_training
     of_steps = {"max_moves": np.full((4, 1), np.inf), "max_bends": np.full((5, 1), np.inf)}  # steps alone are asked
     reference = replace(reference, info=replace(reference.info, **of_steps))
     query = np.array([[[0.0], [9.0], [0.0], [0.0], [0.0]]])  # its own jumps are at steps 0-1 and 1-2
-    assert reference.measure(answers(query, query, reference.info))["jumps"].tolist() == [0]
+    assert measured(reference, query, query)["jumps"].tolist() == [0]
     made = query.copy()
     made[0, 2] = 2.0  # 1-2 is now next to a change; 2-3 is as large as one in training; 0-1 is not next to the change
-    assert reference.measure(answers(query, made, reference.info))["jumps"].tolist() == [1]
+    assert measured(reference, query, made)["jumps"].tolist() == [1]
     made[0, 2] = 3.0
-    e = answers(query, made, reference.info)
+    e = answers(query, made, reference.info, target=0)
     assert reference.measure(e)["jumps"].tolist() == [2]
     assert reference.measure(replace(e, lengths=np.array([3])))["jumps"].tolist() == [1], "padding does not count"
 
@@ -99,20 +84,19 @@ def test_several_large_steps_in_a_row_are_a_jump():
     query = np.zeros((1, 20, 1))
     made = query.copy()
     made[0, 5:, 0] = 1.0
-    measure = reference.measure
-    assert measure(answers(query, made, reference.info))["jumps"].tolist() == [0], "as large as real ones"
+    assert measured(reference, query, made)["jumps"].tolist() == [0], "as large as real ones"
     made[0, 4, 0] = -0.3  # from -0.3 to 1 within one step, and within the next two
-    low = answers(query, np.clip(made, -0.2, 1.0), reference.info)
-    assert measure(low)["jumps"].tolist() == [1], "the step alone: a quarter more is allowed over several"
+    low = np.clip(made, -0.2, 1.0)
+    assert measured(reference, query, low)["jumps"].tolist() == [1], (
+        "the step alone: a quarter more is allowed over several"
+    )
     made[0, 4:, 0] = [0.5, *[-0.49] * 15]
     made[0, 3, 0] = 1.0  # 1, 0.5, -0.49: no step is larger than 1
-    assert measure(answers(query, made, reference.info))["jumps"].tolist() == [4], "within 2, 3, 4 and 6 steps"
-    assert measure(answers(made, made, reference.info))["jumps"].tolist() == [0], "nothing has changed"
+    assert measured(reference, query, made)["jumps"].tolist() == [4], "within 2, 3, 4 and 6 steps"
+    assert measured(reference, made, made)["jumps"].tolist() == [0], "nothing has changed"
     same = made.copy()
     same[0, 4] = 0.6
-    assert measure(answers(made, same, reference.info))["jumps"].tolist() == [1], (
-        "no further than the query, but a step"
-    )
+    assert measured(reference, made, same)["jumps"].tolist() == [1], "no further than the query, but a step"
 
 
 NAMES = ("elbow_x", "elbow_y", "wrist_x", "wrist_y")
@@ -122,11 +106,11 @@ def test_stretch_is_the_largest_relative_change_of_a_limb_at_any_step():
     query = np.array([[[0.0, 0.0, 3.0, 4.0], [0.0, 0.0, 10.0, 0.0], [0.0, 0.0, 0.0, 1.0]]])
     reference = fit(np.concatenate([query, query + 1]), [0, 0], names=NAMES)
     made = query + 7  # the arm moves as a whole
-    assert reference.measure(answers(query, made, reference.info))["stretch"].tolist() == [0]
+    assert measured(reference, query, made)["stretch"].tolist() == [0]
     made[0, 0, 2:] = [13.0, 15.0]  # 6 and 8 from the elbow: 10 instead of 5
     made[0, 1, 2] = 18.0  # 11 instead of 10
     made[0, 2, 3] = 11.0  # 4 instead of 1
-    e = answers(query, made, reference.info)
+    e = answers(query, made, reference.info, target=0)
     np.testing.assert_allclose(reference.measure(e)["stretch"], [3.0])
     np.testing.assert_allclose(reference.measure(replace(e, lengths=np.array([2])))["stretch"], [1.0])
 
@@ -136,7 +120,7 @@ def test_a_limb_without_length_that_gets_one_is_stretched_without_limit():
     reference = fit(np.concatenate([query, query + 1]), [0, 0, 0, 0], names=NAMES)
     made = query.copy()
     made[1, 0, 3] = 0.5
-    assert reference.measure(answers(query, made, reference.info))["stretch"].tolist() == [0, np.inf]
+    assert measured(reference, query, made)["stretch"].tolist() == [0, np.inf]
 
 
 def padded(seed, n=30):

@@ -12,6 +12,7 @@ from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.io.explanations import load_explanation
+from tests.made import answers
 
 INFO = SeriesInfo.from_series(np.array([[[0.0, 0.0]], [[2.0, 8.0]]]), ("sick", "well", "dead"))  # scales 1 and 4
 
@@ -25,19 +26,16 @@ def explanation(**changes):
     counterfactual[0, 1:, 1] = 3.0
     counterfactual[2, 3, 1] = 0.5
     values = {
-        "query": query,
-        "counterfactual": counterfactual,
-        "target": np.array([1, 0, 2]),
-        "status": np.array(["generated", "unchanged", "not_found"]),
-        "reason": np.array(["", "", "too little may change"]),
-        "query_index": np.array([0, 1, 1]),
-        "proba_before": np.array([[0.7, 0.2, 0.1], [0.8, 0.1, 0.1], [0.8, 0.1, 0.1]]),
-        "proba_after": np.array([[0.3, 0.6, 0.1], [0.8, 0.1, 0.1], [0.1, 0.6, 0.3]]),
-        "info": INFO,
-        "mutable": np.array([True, True]),
+        "target": [1, 0, 2],
+        "status": ["generated", "unchanged", "not_found"],
+        "reason": ["", "", "too little may change"],
+        "query_index": [0, 1, 1],
+        "proba_before": [[0.7, 0.2, 0.1], [0.8, 0.1, 0.1], [0.8, 0.1, 0.1]],
+        "proba_after": [[0.3, 0.6, 0.1], [0.8, 0.1, 0.1], [0.1, 0.6, 0.3]],
         "method": "nearest",
     }
-    return Explanation(**{**values, **changes})
+    series = {"query": query, "counterfactual": counterfactual, "info": INFO}
+    return answers(**{**series, **values, **changes})
 
 
 def test_derived_values_by_hand():

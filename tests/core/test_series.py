@@ -8,9 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core.errors import ConfigError, DataError, FeatureMismatchError, NonFiniteError, ShapeError
+from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError
 from sparcets.core.series import Series, check_padded, differs, missing_entries
-from sparcets.models.wrap import check_missing
 from sparcets.training.networks import fill_gaps as fill_tensor
 
 NAN = np.nan
@@ -181,9 +180,3 @@ def test_huge_numbers_are_no_gaps():
     gaps = missing_entries(X)
     assert gaps.ravel().tolist() == [False, True, False, False]
     assert differs(one(1, 2, 4), one(1, NAN, 3)).ravel().tolist() == [False, False, True]
-
-
-def test_what_is_no_rule_is_refused():
-    for wrong in ("fill", 0, None, ["mean"]):
-        with pytest.raises(ConfigError, match="missing must be one of refuse, keep, forward, mean, or a function"):
-            check_missing(wrong)

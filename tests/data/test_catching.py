@@ -66,29 +66,6 @@ def test_the_seed_matters_and_subjects_belong_to_one_class(ds):
     assert [sim.CLASS_NAMES[label] for label in labels] == [subject.split("-")[0] for subject in subjects]
 
 
-def test_limbs_keep_their_length(ds):
-    X = np.concatenate([ds.X_train, ds.X_test]).reshape(-1, 60, 10, 2).astype(np.float64)
-    subjects = np.concatenate([ds.subjects_train, ds.subjects_test])
-    for joint in range(1, 7):
-        length = np.linalg.norm(X[:, :, joint] - X[:, :, joint + 2], axis=-1)  # left and right alternate
-        assert length.std(1).max() < 1e-5
-        assert max(np.ptp(length[subjects == subject]) for subject in np.unique(subjects)) < 1e-5
-        # Persons differ, and the classes have the same persons.
-        one, *others = (
-            {round(length[subjects == f"{c}-{i:02d}"].mean(), 5) for i in range(1, 21)} for c in ds.class_names
-        )
-        assert len(one) > 15 and all(other == one for other in others)
-
-
-def test_ball_falls_freely_until_contact(ds, trials):
-    acceleration = np.diff(trials.points[:, :, -1], n=2, axis=1) * 60**2  # (trials, 58, 2)
-    flying = np.arange(2, 60) / 60 < trials.contact[:, None]
-    np.testing.assert_allclose(acceleration[flying] - [0, -9.81], 0, atol=1e-8)
-    # Visible in float32 as well; no contact comes before 0.62 s.
-    stored = np.diff(ds.X_test[:, :37, FEATURES.index("Center_y")].astype(np.float64), n=2, axis=1) * 60**2
-    np.testing.assert_allclose(stored, -9.81, atol=5e-3)
-
-
 ONE_HOT = np.eye(3)[[0, 1, 2, 0, 1, 2]]
 
 

@@ -1,101 +1,31 @@
 """fetch: download, resume, verification, and failures of the network and the disk."""
 
-import io
 import socket
-import threading
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from sparcets.core.errors import DownloadError, StorageError, UnknownNameError
 from sparcets.data import fetch as module
 from sparcets.data.fetch import fetch
 from sparcets.data.motionsense import ARCHIVE, content_digest
+from tests.archive import NAMES, Server, small_archive
 
-
-class Site(ThreadingHTTPServer):
-    """A server that counts the bytes it sends and fails as configured."""
-
-    daemon_threads = True
-
-    def __init__(self, content):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.content = content
-        self.supports_ranges = True
-        self.cut_after = []  # bytes after which the first, second, … response breaks off
-        self.statuses = []  # status of the first, second, … response, instead of the file
-        self.stall = threading.Event()  # set: send headers, then nothing
-        self.ranges = []
-        self.sent = 0
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}/{ARCHIVE}"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self):
-        site = self.server
-        requested = self.headers.get("Range")
-        site.ranges.append(requested)
-        if site.statuses:
-            self.send_error(site.statuses.pop(0))
-            return
-        start = int(requested.removeprefix("bytes=").removesuffix("-")) if requested and site.supports_ranges else 0
-        if start and start >= len(site.content):
-            self.send_response(416)
-            self.send_header("Content-Range", f"bytes */{len(site.content)}")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return
-        body = site.content[start:]
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(site.content) - 1}/{len(site.content)}")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if site.stall.is_set():
-            self.wfile.flush()
-            threading.Event().wait(1.0)
-            return
-        body = body[: site.cut_after.pop(0)] if site.cut_after else body
-        site.sent += len(body)  # before writing, so that the count is right when the client has received them
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-def zipped(names, compression=zipfile.ZIP_STORED):
-    """Return recordings with incompressible content, so that there are enough bytes to count."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        for name in names:
-            rng = np.random.default_rng(len(name) + int(name[4]))
-            archive.writestr(f"A_DeviceMotion_data/{name}", rng.bytes(50_000))
-    return buffer.getvalue()
-
-
-NAMES = ["dws_1/sub_1.csv", "ups_3/sub_2.csv"]
-CONTENT = zipped(NAMES)
+CONTENT = small_archive()
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     (tmp_path / "sample.zip").write_bytes(CONTENT)
-    with Site(CONTENT) as server:
-        changes = {"URL": server.url, "DIGEST": content_digest(tmp_path / "sample.zip"), "WAIT": 0.0, "CHUNK": 1000}
-        for name, value in changes.items():
-            monkeypatch.setattr(module, name, value)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    server = Server()
+    changes = {"URL": server.url, "DIGEST": content_digest(tmp_path / "sample.zip"), "WAIT": 0.0, "CHUNK": 1000}
+    for name, value in changes.items():
+        monkeypatch.setattr(module, name, value)
+    yield server
+    server.shutdown()
+    server.server_close()
 
 
 @pytest.fixture
@@ -192,14 +122,14 @@ def test_a_silent_server_no_network_and_no_address(site, tmp_path, monkeypatch):
         fetch("motionsense", url="no address", folder=tmp_path)
     monkeypatch.setattr(module, "TIMEOUT", 0.1)
     monkeypatch.setattr(module, "ATTEMPTS", 2)
-    site.stall.set()
+    site.stalls = True
     with pytest.raises(DownloadError, match="timed out"):
         fetch("motionsense", folder=tmp_path)
     assert len(site.ranges) == 2
 
 
 def test_other_content_is_removed_and_a_repacked_archive_is_accepted(site, tmp_path, part):
-    site.content = zipped(NAMES[:1])
+    site.content = small_archive(NAMES[:1])
     (tmp_path / "other.zip").write_bytes(site.content)
     found = content_digest(tmp_path / "other.zip")
     with pytest.raises(DownloadError, match=f"digest {found}, expected {module.DIGEST}. It was removed"):
@@ -208,7 +138,7 @@ def test_other_content_is_removed_and_a_repacked_archive_is_accepted(site, tmp_p
     with pytest.raises(DownloadError, match=r"not motionsense as published.*not a complete archive"):
         fetch("motionsense", folder=tmp_path)
     assert list(part.parent.iterdir()) == []
-    site.content = zipped(NAMES[::-1], zipfile.ZIP_DEFLATED)
+    site.content = small_archive(NAMES[::-1], zipfile.ZIP_DEFLATED)
     assert fetch("motionsense", folder=tmp_path).read_bytes() == site.content != CONTENT
 
 

@@ -110,17 +110,6 @@ def test_npz_of_one_part_is_split(tmp_path):
         assert not X[lengths == 3, 3:].any() and X[lengths == 4, 3:].any()
 
 
-@pytest.mark.parametrize("kind", [str, bytes])
-def test_npz_with_its_own_split(tmp_path, kind):
-    arrays = series()
-    split = np.where(np.arange(10) % 5 < 2, "test", "train")
-    ds = load_file(save(tmp_path / "mine.npz", **arrays, split=split.astype(kind), subjects=["p"] * 10))
-    assert ds.split == "given" and ds.subjects_test is not None
-    np.testing.assert_array_equal(ds.X_test, arrays["X"][[0, 1, 5, 6]])
-    np.testing.assert_array_equal(ds.y_test, arrays["y"][[0, 1, 5, 6]])
-    np.testing.assert_array_equal(ds.X_train, arrays["X"][[2, 3, 4, 7, 8, 9]])
-
-
 @pytest.mark.parametrize(
     ("y", "names"),
     [

@@ -76,14 +76,6 @@ def test_times_are_half_of_the_grid_with_noise_of_one_grid_step_in_order():
     assert found == pytest.approx([0.50604, 7.73119, 19.90672], abs=1e-4)
 
 
-def test_gaussian_process_has_the_matern_covariance_at_its_own_times():
-    times = np.array([[0.0, 0.2, 0.7, 1.5, 4.0], [0.0, 1.0, 1.1, 1.2, 9.0]])
-    far = np.sqrt(3) * np.abs(times[:, :, None] - times[:, None, :])
-    series = moving_box.gaussian_process(times, rng().standard_normal((2, 5, 40_000)))
-    for one, kernel in zip(series, (1 + far) * np.exp(-far), strict=True):
-        np.testing.assert_allclose(np.cov(one), kernel, atol=0.03)
-
-
 @pytest.mark.parametrize("kind", TABLE)
 def test_size_and_position_of_the_box(kind):
     n = 4000

@@ -17,8 +17,6 @@ from sparcets.core.errors import (
 )
 from sparcets.data.load import load_dataset, load_file
 from sparcets.data.uea import load_basic_motions, load_uea
-from sparcets.io.files import TEMPORARY
-from tests.campaigns.folders import snapshot
 
 
 @pytest.fixture(autouse=True)
@@ -167,14 +165,3 @@ def test_names_folders_and_packages_that_are_not_there(write, archive, monkeypat
     monkeypatch.setitem(importlib.import_module("sys").modules, "aeon.datasets", None)
     with pytest.raises(MissingExtraError, match=r"the UEA/UCR archive needs aeon. .*pip install 'sparcets\[uea\]'"):
         load_basic_motions()
-
-
-def test_files_that_are_there_are_kept(archive, write, tmp_path):
-    write(TS, "uea/Coffee/Coffee_TRAIN.ts")
-    for name in (".fetching-mine", f".fetching{TEMPORARY}12345678"):
-        write("theirs", f"uea/Coffee/{name}/notes.txt")
-    before = snapshot(tmp_path)
-    assert len(load_uea(name="Coffee").X_test) == 4 and archive == ["Coffee"]
-    after = snapshot(tmp_path)
-    assert {name: after[name] for name in before} == before
-    assert set(after) - set(before) == {"uea/Coffee/Coffee_TEST.ts"}

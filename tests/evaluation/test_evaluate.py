@@ -157,12 +157,6 @@ def test_queries_are_found_in_the_test_part():
     assert "transfer" not in s.summary  # judges={}
 
 
-def test_queries_of_another_type_are_found_too():
-    e = by_hand()
-    e = replace(e, query=e.query.astype(np.float64), counterfactual=e.counterfactual.astype(np.float64))
-    assert sp.evaluate(e, small_data(), judges={}).per_query["row"].tolist() == [2, 2, 1, 0]
-
-
 def test_queries_outside_the_test_part_are_noted():
     e = by_hand()
     query = e.query.copy()

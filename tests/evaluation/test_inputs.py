@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError
+from sparcets.core.errors import CapabilityError, DataError
 from sparcets.evaluation.judges import find_judges
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
@@ -21,12 +21,6 @@ def answers():
     return sp.Nearest(MODEL).fit(DATA).explain(DATA.X_test, target=1)
 
 
-def test_the_explained_classifier_is_accepted(answers):
-    sp.evaluate(answers, DATA, classifier=MODEL, judges={})
-    sp.evaluate(answers, classifier=MODEL)
-    sp.evaluate(answers[answers.status != "unchanged"][:1], classifier=MODEL)
-
-
 def test_another_classifier_raises():
     X, y = make_series(90)
     fcn, bigru = (sp.TorchClassifier(name, TINY).fit(X, y) for name in ("fcn", "bigru"))
@@ -39,17 +33,6 @@ def test_another_classifier_raises():
     again = sp.TorchClassifier("fcn", replace(TINY, seed=1)).fit(X, y)  # the same architecture, another training
     with pytest.raises(DataError):
         sp.evaluate(e, classifier=again)
-
-
-def test_a_classifier_of_series_of_another_size_raises(answers):
-    X, y = make_series(90)
-    shorter = sp.TorchClassifier("fcn", TINY).fit(X[:, :-1], y)
-    fewer = sp.TorchClassifier("fcn", TINY).fit(X[..., :-1], y)
-    for classifier in (shorter, fewer):
-        with pytest.raises(FeatureMismatchError):
-            sp.evaluate(answers, classifier=classifier)
-        with pytest.raises(FeatureMismatchError):
-            sp.evaluate(answers, judges={"other": classifier})
 
 
 def test_rounding_differences_are_tolerated(answers):

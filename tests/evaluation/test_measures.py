@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +19,6 @@ from sparcets.evaluation.measures import (
     index_distance,
     l2,
     linf,
-    n_entries,
     place_diversity,
     probability_distance,
     segment_length,
@@ -35,7 +33,6 @@ from sparcets.evaluation.measures import (
     universality,
     valid,
 )
-from sparcets.training import losses
 
 DISTANCES = [similarity, l2, linf, dtw]
 COUNTS = [sparsity, steps_touched, features_touched, segments, segment_length, segments_per_feature]
@@ -87,22 +84,6 @@ def test_distances_by_hand(make_explanation):
     np.testing.assert_allclose(linf(e), [2, 4])
     # From 0 to (1, -1), to (0, 2), to (0, 0); and to (3, 4) and back.
     np.testing.assert_allclose(smoothness(e), [(math.sqrt(2) + math.sqrt(10) + 2) / 6, (5 + 5) / 6])
-
-
-def test_padding_is_no_entry(make_explanation):
-    e = make_explanation(DELTA, scale=SCALE, lengths=[3, 2])
-    assert n_entries(e).tolist() == [6, 4]
-    np.testing.assert_allclose(similarity(e), [4 / 6, 7 / 4])
-    # The second ends with its change: there is no step back to 0.
-    np.testing.assert_allclose(smoothness(e), [(math.sqrt(2) + math.sqrt(10) + 2) / 6, 5 / 4])
-
-
-def test_losses_and_measures_agree(make_explanation):
-    e = make_explanation(np.random.default_rng(0).normal(size=(4, 6, 2)), scale=SCALE)
-    delta = torch.tensor(standardised_delta(e))
-    np.testing.assert_allclose(similarity(e), losses.similarity(delta), rtol=1e-6)
-    np.testing.assert_allclose(smoothness(e), losses.smoothness(delta), rtol=1e-6)
-    np.testing.assert_allclose(sparsity(make_explanation(DELTA)), losses.count_changed(torch.tensor(DELTA), 2))
 
 
 def test_dtw_by_hand(make_explanation):

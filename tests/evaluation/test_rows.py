@@ -35,14 +35,6 @@ def test_rows_may_give_any_of_duplicate_test_series():
     assert score(DATA.X_test[QUERIES], twice, rows=later).per_query["row"].tolist() == later.tolist()
 
 
-def test_another_data_set_of_the_same_shape_is_a_warning():
-    other = sp.Dataset.from_arrays(*make_series(90, seed=1), name="other")
-    s = score(DATA.X_test[QUERIES], other)
-    expected = f"warning: none of the {len(QUERIES)} queries is in the test part of 'other'"
-    assert s.notes[0].startswith(expected) and expected in repr(s) and expected.capitalize() in s.to_markdown()
-    assert "training part" not in s.notes[0]
-
-
 def test_queries_from_the_training_part_are_noted():
     X = np.concatenate([DATA.X_train[DATA.y_train != 1][:3], DATA.X_test[QUERIES[:2]]])
     note = score(X).notes[0]

@@ -1,11 +1,76 @@
-"""Transfer to held-out classifiers, and the oracle of synthetic data."""
+"""Transfer to judges of classes and of numbers: by hand, and end to end with judges that are trained."""
 
 import numpy as np
 import pytest
 
-from sparcets.data.moving_box import load_moving_box
-from sparcets.evaluation.measures import sparsity
+import sparcets as sp
+from sparcets.core.errors import DataError
+from sparcets.evaluation.families import NumberJudge
 from sparcets.evaluation.truth import transfer
+from sparcets.testing.data import make_series
+
+
+def level(X):
+    return np.asarray(X)[:, :, 0].mean(1)
+
+
+class Judge:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def predict(self, X, lengths=None):
+        return self.factor * level(X)[:, None]
+
+
+@pytest.fixture(scope="module")
+def answers():
+    X, _ = make_series(120)
+    ds = sp.Dataset.from_arrays(X, level(X), task="regression")
+    model = sp.wrap(level, task="regression")
+    e = sp.Nearest(model).fit(ds).explain(ds.X_test, target=sp.AtLeast(0.6))
+    return ds, model, e
+
+
+def test_a_judge_agrees_within_the_target_and_moves_towards_it(answers):
+    _, _, e = answers
+    e = e[e.status != "unchanged"]
+    found = transfer(e, {"same": Judge(1.0), "half": Judge(0.5), "other way": Judge(-1.0)})
+    np.testing.assert_array_equal(found["same"], level(e.counterfactual) >= 0.6)
+    np.testing.assert_array_equal(found["half"], level(e.counterfactual) >= 1.2)
+    # Half of the number is nearer to the target than before; its negative is farther away.
+    np.testing.assert_allclose(found["direction"], 2 / 3)
+
+
+def test_evaluate_trains_regressors_as_judges(answers, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    ds, model, e = answers
+    judges = sp.find_judges(ds, model, families=["neural", "statistics", "intervals"])
+    scores = sp.evaluate(e, ds, classifier=model, judges=judges)
+    assert scores.summary["valid"]["mean"] == 1.0
+    assert scores.summary["direction"]["mean"] > 0.9
+    assert scores.judges["statistics"] > 0.8
+    assert "probability" not in scores.summary
+    assert scores.per_query["target"][0] == "at least 0.6"
+    assert sp.find_judges(ds, model, families=["statistics"])["statistics"] is judges["statistics"]
+
+
+def test_the_nearest_series_count_by_their_distance():
+    pytest.importorskip("aeon")
+    X = np.zeros((4, 9, 1)) + np.array([0.0, 1.0, 3.0, 100.0])[:, None, None]
+    judge = NumberJudge("distances").fit(
+        sp.Dataset.from_arrays(X, [0.0, 1.0, 3.0, 100.0], split=(np.arange(4), np.arange(0)), task="regression")
+    )
+    # Squared distances to 0.5: 0.25, 0.25 and 6.25 for each step; so the weights are 25, 25 and 1.
+    found = judge.predict(np.full((1, 9, 1), 0.5))
+    np.testing.assert_allclose(found, (25 * 0.0 + 25 * 1.0 + 3.0) / 51, rtol=1e-4)
+
+
+def test_another_model_is_recognised(answers):
+    ds, _, e = answers
+    with pytest.raises(DataError, match="is not the model that was explained: for answer"):
+        sp.evaluate(e, ds, classifier=sp.wrap(lambda X: level(X) + 1, task="regression"), judges={})
+    with pytest.raises(DataError, match="one predicts numbers, the other classes"):
+        sp.evaluate(e, ds, classifier=sp.wrap(lambda X: np.full((len(X), 2), 0.5)), judges={})
 
 
 class FixedJudge:
@@ -19,22 +84,6 @@ class FixedJudge:
         return self.predictions
 
 
-def oracle(e, data, rows):
-    return data.oracle(e.counterfactual, rows) == e.target
-
-
-@pytest.fixture(scope="module")
-def boxes():
-    return load_moving_box(n_per_combination=30)
-
-
-@pytest.fixture(scope="module")
-def perfect(boxes, make_explanation):
-    """Shift the box of every test series, and nothing else, to the other class's level."""
-    flip = -2 * (2 * boxes.y_test - 1)[:, None, None] * boxes.salient_test
-    return make_explanation(flip.astype(np.float32), query=boxes.X_test, target=1 - boxes.y_test)
-
-
 def test_transfer_by_hand(make_explanation):
     e = make_explanation(np.ones((3, 2, 1)), target=[0, 1, 2], n_classes=3, lengths=[2, 1, 2])
     judge = FixedJudge([0, 0, 2])
@@ -45,23 +94,3 @@ def test_transfer_by_hand(make_explanation):
     assert result["bigru"].tolist() == [1, 1, 0]
     assert result["transfer"].tolist() == [1, 0.5, 0.5]
     assert {values.dtype for values in result.values()} == {np.dtype(np.float64)}
-
-
-def test_the_oracle_confirms_the_perfect_counterfactual(boxes, perfect):
-    rows = np.arange(len(perfect))
-    assert oracle(perfect, boxes, rows).mean() == 1.0
-    np.testing.assert_allclose(sparsity(perfect), boxes.salient_test.mean((1, 2)))
-
-
-def test_the_oracle_rejects_changes_outside_the_box(boxes, perfect, make_explanation):
-    rows = np.arange(len(perfect))
-    beside = np.where(boxes.salient_test, 0, 3 * (1 - 2 * boxes.y_test)[:, None, None])
-    e = make_explanation(beside.astype(np.float32), query=boxes.X_test, target=1 - boxes.y_test)
-    assert oracle(e, boxes, rows).mean() == 0.0
-
-
-def test_oracle_uses_the_row_of_each_answer(boxes, perfect):
-    rows = np.array([7, 7, 3, 20])
-    assert oracle(perfect[rows], boxes, rows).tolist() == [1, 1, 1, 1]
-    wrong = oracle(perfect, boxes, np.roll(np.arange(len(perfect)), 1))  # the boxes of other series
-    assert wrong.mean() < 0.9

@@ -1,14 +1,13 @@
 """Folders are replaced as a whole: a kill, a full disk or a reader at the same time never sees parts of two saves."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
 from safetensors.numpy import save_file
 
 import sparcets as sp
-from sparcets.core.errors import SparcetsError, StorageError
+from sparcets.core.errors import StorageError
 from sparcets.io import folders
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import atomic_folder
@@ -53,59 +52,6 @@ def kill_at(monkeypatch, k, error=Killed):
 @pytest.fixture(scope="module")
 def two():
     return classifier(0), classifier(1)
-
-
-@pytest.mark.parametrize("k", [1, 2])
-@pytest.mark.parametrize("error", [Killed, OSError])
-def test_a_classifier_is_the_old_or_the_new_one(k, error, two, tmp_path, monkeypatch):
-    old, new = two
-    old.save(tmp_path)
-    calls = kill_at(monkeypatch, k, error)
-    try:
-        new.save(tmp_path)
-        expected = new
-    except (Killed, StorageError):
-        expected = old
-    monkeypatch.undo()
-    assert (expected is new) == (k > 1) and len(calls) == 1
-    assert sp.load_classifier(tmp_path, device="cpu").digest() == expected.digest()
-    assert names(tmp_path) == ["classifier.safetensors"]
-
-
-def test_a_first_save_that_fails_leaves_nothing(two, tmp_path, monkeypatch):
-    (tmp_path / "weights.safetensors").write_text("of another program")
-    kill_at(monkeypatch, 1, OSError)
-    with pytest.raises(StorageError, match=r"cannot write .*classifier.safetensors"):
-        two[0].save(tmp_path)
-    assert names(tmp_path) == ["weights.safetensors"]
-
-
-def test_a_reader_beside_a_writer_never_gets_a_mixture(two, tmp_path):
-    known = {clf.digest() for clf in two}
-    two[0].save(tmp_path)
-    stop, problems = threading.Event(), []
-
-    def write(first):
-        while not stop.is_set():
-            for clf in (two[first], two[1 - first]):
-                clf.save(tmp_path)
-
-    writers = [threading.Thread(target=write, args=(first,)) for first in (0, 1)]
-    for writer in writers:
-        writer.start()
-    try:
-        for _ in range(100):
-            try:
-                if sp.load_classifier(tmp_path, device="cpu").digest() not in known:
-                    problems.append("a mixture")
-            except SparcetsError as error:
-                problems.append(str(error))
-    finally:
-        stop.set()
-        for writer in writers:
-            writer.join()
-    assert not problems
-    assert names(tmp_path) == ["classifier.safetensors"]
 
 
 def fill(folder, text):

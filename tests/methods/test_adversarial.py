@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import TargetError
 from sparcets.methods.folder import load_as
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
@@ -34,18 +33,6 @@ def test_a_generator_overfits_eight_series(method):
     e = build(method, *settings).fit(X8, y8).explain(X8)
     assert e.valid.all()
     assert (e.status == "generated").all()
-
-
-@each_method
-@pytest.mark.parametrize("target", ["1", 1], ids=["by name", "by index"])
-def test_a_single_target_is_used_by_itself_and_no_other_is_taken(method, target):
-    ex = build(method, "train.epochs=2", target=target).fit(X, Y)
-    for question in ({}, {"target": 1}, {"target": "1"}):
-        assert (ex.explain(QUERIES, **question).target == 1).all()
-    for other in (2, "0", [1] * 23 + [0]):
-        with pytest.raises(TargetError, match=f"this {method} was fitted for the target '1' alone"):
-            ex.explain(QUERIES, target=other)
-    assert (ex.explain(X[Y == 1][:2]).status == "unchanged").all()
 
 
 LIMITS = sp.Constraints(direction={0: "up", 1: "up", 2: "up"}, frozen=[(0, 4)], ranges={1: (-3.0, 3.0)})

@@ -37,15 +37,6 @@ def fitted(script=lift_target, *, model=None, **config):
     return Scripted(model, sp.NearestConfig(**config), script=script).fit(TRAIN, LABELS)
 
 
-def test_unchanged_are_queries_that_the_classifier_puts_in_the_target_already():
-    ex, X = fitted(), lifted(0, 1, 2, 1)
-    e = ex.explain(X, target=1)
-    assert e.status.tolist() == ["generated", "unchanged", "generated", "unchanged"]
-    assert e.counterfactual[[1, 3]].tobytes() == X[[1, 3]].tobytes()
-    assert e.valid.all() and e.reason.tolist() == [""] * 4
-    np.testing.assert_array_equal(ex.requests[0].X, X[[0, 2]])  # the method is not given them
-
-
 def test_numbers_as_names_of_classes_are_not_indices():
     ex = Scripted(sp.wrap(mean_proba, class_names=["1", "2", "3"])).fit(TRAIN, np.array(["1", "2", "3"])[LABELS])
     assert ex.explain(lifted(0, 2), target=np.array([1, 0])).target.tolist() == [1, 0], "an array holds indices"

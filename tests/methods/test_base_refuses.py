@@ -11,13 +11,10 @@ from sparcets.core.errors import (
     ConstraintError,
     DataError,
     FeatureMismatchError,
-    LabelError,
-    ModelOutputError,
     NonFiniteError,
     NotFittedError,
     ShapeError,
     TargetError,
-    UnknownNameError,
 )
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
@@ -39,21 +36,6 @@ def with_value(value, place):
     series = X.copy()
     series[place] = value
     return series
-
-
-@pytest.mark.parametrize(
-    ("series", "labels", "error"),
-    [
-        (X[0], Y, ShapeError),
-        (with_value(-np.inf, (0, 0, 3)), Y, NonFiniteError),
-        (X, Y[:7], LabelError),
-        (X, np.array(["calm", "brisk", "willd"])[Y], UnknownNameError),
-        (X[..., :2], Y, ModelOutputError),
-    ],
-)
-def test_data_that_fit_refuses(series, labels, error):
-    with pytest.raises(error):
-        sp.Nearest(clf()).fit(series, labels)
 
 
 def test_series_that_the_classifier_does_not_take_are_refused_by_fit():

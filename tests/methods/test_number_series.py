@@ -68,12 +68,3 @@ def test_padding_and_gaps_stay_and_do_not_count(fitted):
     cut = [one[:n] for one, n in zip(forward(e.counterfactual), LENGTHS[LOW], strict=True)]
     np.testing.assert_allclose(e.prediction[:, 0], level(cut), rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(e.valid, e.prediction[:, 0] >= GOAL.value)
-
-
-def test_saved(fitted, tmp_path):
-    asked = {"target": sp.Change(0.2), "lengths": LENGTHS[LOW[:2]], "progress": False}
-    e = fitted.explain(WITH_GAPS[LOW[:2]], **asked)
-    fitted.save(tmp_path / "explainer")
-    again = sp.load(tmp_path / "explainer", fitted.classifier).explain(WITH_GAPS[LOW[:2]], **asked)
-    np.testing.assert_array_equal(again.counterfactual, e.counterfactual)
-    np.testing.assert_array_equal(again.prediction, e.prediction)

@@ -4,14 +4,12 @@ import json
 import os
 import re
 import signal
-import socket
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
 import pytest
 
-from sparcets.__main__ import main
 from sparcets.studio.app import _opening_file
 from tests.http_api import started
 
@@ -85,13 +83,3 @@ def test_the_browser_is_not_given_the_code_as_an_argument(tmp_path):
     page = "http://127.0.0.1:8765/login#code=s3cret-word"
     file = _opening_file(tmp_path, page)
     assert page in file.read_text() and "s3cret" not in file.as_uri() and file.stat().st_mode & 0o077 == 0
-
-
-def test_a_port_in_use_is_an_error_on_one_line(tmp_path, capsys):
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        assert main(["studio", "--port", str(port), "--workspace", str(tmp_path / "w")]) == 2
-    text = capsys.readouterr().err.strip()
-    assert len(text.splitlines()) == 1 and "--port" in text

@@ -12,7 +12,6 @@ import sparcets as sp
 from sparcets.core.settings import TrainConfig
 
 METHODS = ("Explainer", "Sparce", "Gan", "CounterGan", "Ics", "Nearest")
-SHAPES = [(1, 4), (5, 4), (1, 1), (2, 1), (30, 1), (6, 500)]  # steps, features
 EPOCHS = 3
 
 
@@ -52,16 +51,6 @@ def check(e):
     assert ((e.status == "not_found") == ~e.valid).all()
     assert all(reason for reason in e.reason[e.status == "not_found"])
     assert (e.counterfactual[~e.changed] == e.query[~e.changed]).all()
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-@pytest.mark.parametrize("method", METHODS)
-def test_any_shape(method, shape):
-    X, y = series((12, 12), *shape)
-    e = build(method, sp.wrap(First(), n_classes=2)).fit(X, y, progress=False).explain(X[:3], target=1, progress=False)
-    check(e)
-    if method in ("Explainer", "Nearest"):
-        assert e.valid.all()
 
 
 @pytest.mark.parametrize("sizes", [(12, 12, 1), (12, 12, 0), (12, 0, 12), (60, 3), (1, 1)], ids=str)

@@ -59,14 +59,6 @@ def test_the_target_is_reached(name, problem):
     np.testing.assert_array_equal(again.counterfactual, e.counterfactual[:1])  # same seed, other batch
 
 
-@pytest.mark.parametrize("name", [n for n in PEERS if not PEERS.load(n).needs_gradients])
-def test_black_boxes(name, problem):
-    X, y, model = problem
-    config = PeerConfig(seconds_per_query=60.0, options=SHORT.get(name, {}))
-    peer = PEERS.load(name)(sp.wrap(model.predict_proba, n_classes=3), config).fit(X, y)
-    assert peer.explain(X[:2], target=2).valid.all()
-
-
 @pytest.mark.parametrize("name", ["cfts:comte", "cfts:ab_cf", "cfts:multispace", "cfts:glacier", "cfts:confetti"])
 def test_more_features_than_steps(name):
     X, y = series(n_steps=10, n_features=14)

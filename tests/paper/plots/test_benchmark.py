@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from matplotlib import colors
 
-from sparcets_paper.benchmark.embedding import Points
-from sparcets_paper.plots.benchmark import METHODS, method_styles, plot_distances, plot_embedding, plot_roc
+from sparcets_paper.plots.benchmark import METHODS, method_styles, plot_distances, plot_roc
 from sparcets_paper.plots.benchmark import plot_trade_off as trade_off
 
 GRID = np.array([0.0, 0.5, 1.0])
@@ -44,18 +43,6 @@ def test_roc_curves_have_one_panel_per_target_with_its_methods():
     corners = right.collections[1].get_paths()[0].vertices
     bounds = {x: {round(float(y), 6) for y in corners[corners[:, 0] == x, 1]} for x in GRID}
     assert bounds == {0.0: {0.0, 0.05}, 0.5: {0.7, 1.0}, 1.0: {1.0}}, "the band, within the unit square"
-
-
-def test_maps_have_a_panel_per_method_and_a_style_per_kind():
-    points = Points(*(np.full((n, 2), float(n)) for n in (2, 3, 0)))
-    figure = plot_embedding({f"method {i} $": points for i in range(5)})
-    figure.savefig(io.BytesIO(), dpi=30)
-    assert [a.get_title(loc="left") for a in figure.axes] == [rf"method {i} \$" for i in range(5)]
-    for axes in figure.axes:
-        assert [len(c.get_offsets()) for c in axes.collections] == [2, 3, 0]
-        assert not axes.get_xticks().size
-    (legend,) = figure.legends
-    assert [t.get_text() for t in legend.get_texts()] == ["queries", "targets", "counterfactuals"]
 
 
 def test_boxes_hold_the_quartiles_and_whiskers_the_outer_percentiles():

@@ -1,12 +1,10 @@
 """Equivalent, different or undecided: against SciPy's own test, by hand and by law."""
 
-import math
-
 import pytest
 from scipy.stats import ttest_ind_from_stats
 
 from sparcets_paper.benchmark.published import Reported
-from sparcets_paper.reproduce.agreement import DIGIT, Runs, agreement, margin, with_published
+from sparcets_paper.reproduce.agreement import DIGIT, Runs, agreement, margin
 
 WIDE = [0.39, 0.30, 0.48, 0.33, 0.45]  # mean 0.39
 
@@ -49,39 +47,7 @@ def test_errors_near_zero_have_a_margin_of_their_own():
     assert agreement(values, Reported(0.0, 0.0)) == "different"
 
 
-def test_repetitions_are_found_by_what_they_repeat(make_row):
-    rows = [
-        make_row(seed=1, valid=0.5),
-        make_row(seed=0, valid=0.7),
-        make_row(label="GAN", valid=0.1),
-        make_row(target="Autism", valid=0.2),
-        make_row(dataset="moving_box", valid=0.3),
-    ]
-    runs = Runs(rows)
-    assert runs.of("catching", "SPARCE").values("valid") == [0.7, 0.5]  # by seed
-    assert runs.of("catching", "SPARCE", "Autism").values("valid") == [0.2]
-    assert runs.of("moving_box", "SPARCE").values("valid") == [0.3]  # the paper's target is 1
-    assert runs.of("moving_box", "SPARCE", "0").rows == ()
-
-
 def test_of_two_rows_with_one_key_the_last_counts(make_row):
     runs = Runs([make_row(error="RuntimeError: no"), make_row(valid=0.5)])
     assert runs.of("catching", "SPARCE").values("valid") == [0.5]
     assert runs.of("catching", "SPARCE").errors == ()
-
-
-def test_values_leave_out_what_is_not_there(make_row):
-    rows = [make_row(valid=None), make_row(seed=1, valid=math.nan), make_row(seed=2, error="E: x"), make_row(seed=3)]
-    group = Runs(rows).of("catching", "SPARCE")
-    assert group.values("valid") == []
-    assert group.values("fit_s") == [10.0, 10.0, 10.0]
-    assert group.errors == ("seed 2: E: x",)
-
-
-def test_bold_where_the_paper_is_missed():
-    published = Reported(0.40, 0.06)
-    assert with_published([0.63, 0.60, 0.66], published) == "**0.63 ± 0.03** / 0.40 ± 0.06"
-    assert with_published([0.43, 0.40, 0.46], published) == "0.43 ± 0.03 / 0.40 ± 0.06"
-    assert with_published([0.9], published) == "0.90 / 0.40 ± 0.06"  # one repetition has no spread
-    assert with_published([0.9, 0.9], Reported(0.40)) == "0.90 ± 0.00 / 0.40"  # no std, not compared
-    assert with_published([], published) == "– / 0.40 ± 0.06"

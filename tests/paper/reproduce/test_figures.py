@@ -139,13 +139,6 @@ def test_shared_queries_are_those_all_answered(sets):
         shared_answers({"a": e, "b": e[3:7]}, 9)
 
 
-def test_queries_in_the_target_class_are_left_out(stored, sets, tmp_path):
-    e = answers(sets["catching"], 2, 0)
-    e.status[:3] = "unchanged"
-    e.save(tmp_path / "explanations" / "c3.npz")
-    assert StoredRuns(tmp_path, stored).answers("catching", "SPARCE").query_index.tolist() == [3, 4, 5, 6, 7]
-
-
 @pytest.fixture
 def few(sets):
     """Answers of which the second is ``unchanged``."""

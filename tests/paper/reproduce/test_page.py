@@ -1,11 +1,9 @@
-"""The report: settings, agreement with the paper, and links to files that exist."""
-
-import json
+"""The report and its tables: agreement with the paper, errors, what is missing, and links to files that exist."""
 
 import pytest
 
 from sparcets_paper.benchmark.store import ResultStore
-from sparcets_paper.reproduce.page import RESULTS, RUN, folder_page, make_page, read_run
+from sparcets_paper.reproduce.page import RESULTS, folder_page, read_run
 from sparcets_paper.reproduce.plans import plan
 from sparcets_paper.reproduce.provenance import (
     ROOT,
@@ -19,50 +17,11 @@ from sparcets_paper.reproduce.tables import make_tables
 
 
 @pytest.fixture
-def run(facts):
-    return {
-        "scale": "full",
-        "seed": 0,
-        "repetitions": 2,
-        "parts": ["table1"],
-        "datasets": {"catching": facts["catching"]},
-        "left_out": {"motionsense": "it is not here."},
-        "figures_left_out": {"figure6": "no arms."},
-        "seconds": 600.0,
-    }
-
-
-@pytest.fixture
 def rows(make_row):
     def gan(seed):
         return {"precision_index": 0.0, "similarity_all": 0.22, "sparsity_all": 1.0, "smoothness_all": 0.9 + seed / 99}
 
     return [*(make_row(label="GAN", seed=s, **gan(s)) for s in (0, 1)), make_row(label="ICS", error="ValueError: no")]
-
-
-def test_the_run_is_described(run, rows):
-    page = make_page(run, rows, [])
-    assert "run again with sparcets 9.9: scale full, up to 2 repetitions (" in page
-    assert "on cpu. 3 runs, 1 of which failed in 10 min; one after the other" in page
-    assert "**MotionSense is left out**: it is not here." in page
-    assert "figure6 is left out: no arms." in page
-    assert "ValueError: no" in page
-
-
-def test_the_text_goes_with_the_scale(run, rows):
-    assert "How to read the differences" in make_page(run, rows, [])
-    small = make_page({**run, "scale": "small"}, rows, [])
-    assert "How to read the differences" not in small and "This is the small scale" in small
-
-
-def test_a_page_from_a_folder(run, rows, tmp_path):
-    (tmp_path / RUN).write_text(json.dumps(run))
-    (tmp_path / "figures").mkdir()
-    (tmp_path / "figures" / "figure2.png").touch()
-    store = ResultStore(tmp_path / RESULTS)
-    for row in rows:
-        store.append(row)
-    assert folder_page(tmp_path, root="there/") == make_page(run, rows, ["figure2"], root="there/")
 
 
 def planned_run(**given):
@@ -165,3 +124,36 @@ def test_the_plan_is_that_of_the_stored_rows():
             "curve" in row,
             True,
         )
+
+
+def cell(table, column, *row):
+    (found,) = [r for r in table.rows if r[: len(row)] == row]
+    return found[table.columns.index(column)]
+
+
+def test_a_run_that_failed_shows_its_error(make_row, facts):
+    rows = [make_row(label="GAN", error="TrainingError: dead | gone"), make_row(seed=0, valid=0.5)]
+    rows += [make_row(seed=1, error="MemoryError: full")]
+    tables = make_tables(rows, facts, ["all"])
+    at = ("Catching (simulated)", "GAN")
+    assert cell(tables["table1"], "precision", *at) == "TrainingError: dead | gone"
+    assert cell(tables["table1"], "valid", *at) == "–"
+    assert r"TrainingError: dead \| gone |" in tables["table1"].to_markdown()
+    assert cell(tables["timing"], "total, s", *at) == "TrainingError: dead | gone"
+    # If another seed succeeded, its numbers are in the table, and the error is in the note.
+    assert cell(tables["table1"], "valid", "Catching (simulated)", "SPARCE") == "0.50"
+    assert "Failed: Catching (simulated), SPARCE, seed 1: MemoryError: full" in tables["table1"].note
+
+
+def test_times_of_less_work_are_not_compared(make_row, facts):
+    rows = [make_row(label="GAN") | {"settings": ["train.epochs=3"]}]
+    table = make_tables(rows, facts, ["timing"])["timing"]
+    at = ("Catching (simulated)", "GAN")
+    assert cell(table, "total, s", *at) == "11.00" and cell(table, "faster", *at) == "–"
+    assert "At this scale there is less work than in the paper" in table.note
+
+
+def test_only_the_tables_of_the_given_parts(facts):
+    assert list(make_tables([], facts, ["targets", "timing"])) == ["datasets", "targets", "timing"]
+    assert list(make_tables([], facts, ["all"])) == ["datasets", "table1", "targets", "ablation", "timing", "geometry"]
+    assert list(make_tables([], facts, ["figures"])) == ["datasets", "geometry"]

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, StorageError, UnknownNameError
-from sparcets_paper.benchmark.published import DATASETS
 from sparcets_paper.benchmark.store import ResultStore
-from sparcets_paper.reproduce.plans import KEPT, PARTS, SCALES, plan
+from sparcets_paper.reproduce.plans import plan
 from sparcets_paper.reproduce.run import reproduce
 
 
@@ -120,19 +119,6 @@ def cells(what, scale="full", repetitions=None, **other):
     return plan(what, scale, repetitions, **other).cells
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_all_is_the_union_and_each_cell_stands_once(scale):
-    whole = [c.key for c in cells("all", scale)]
-    assert len(set(whole)) == len(whole)
-    parts = [what for what in PARTS if what != "probes" or SCALES[scale].probes]
-    assert set(whole) == {c.key for what in parts for c in cells(what, scale)}
-    # 4 methods + other targets + 3 terms + 2 with a gradient; Moving Box also 4 more for the curves towards 0
-    n = (4 + 2 + 3 + 2) + (4 + 3 + 3 + 2) + (4 + 1 + 3 + 2 + 4)
-    # The search of ICS on three sets, own units, a sigmoid; two repetitions of three longer trainings
-    probes = 5 * SCALES[scale].repetitions + 2 * 3 if SCALES[scale].probes else 0
-    assert len(whole) == n * SCALES[scale].repetitions + probes
-
-
 def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest():
     whole = cells("all")
     labels = [c.label for c in whole]
@@ -152,11 +138,6 @@ def test_probes_need_the_paper_s_settings():
     }
     with pytest.raises(ConfigError, match="add --scale full"):
         plan("probes", "small")
-
-
-def test_answers_of_the_first_repetition_are_kept():
-    assert {(c.seed, c.keep) for c in cells("table1", repetitions=2, seed=7)} == {(7, KEPT), (8, 0)}
-    assert {c.keep for c in cells("targets", repetitions=1) if c.target != DATASETS[c.dataset].target} == {0}
 
 
 def test_settings_of_the_small_scale_are_settings():

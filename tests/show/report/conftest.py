@@ -1,10 +1,12 @@
 """An explanation with answers of every status."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
+from tests.made import answers
 
 NAMES = ("LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y", "<i>load</i>")
 STATUS = ("generated", "refined", "neighbour", "not_found", "unchanged", "generated")
@@ -22,19 +24,16 @@ def explanation():
         counterfactual[i, 2 : 5 + i, i] += 0.5 + i
     counterfactual[5, :, 4] -= 0.25
     p = np.array([0.9, 0.8, 0.7, 0.2, 0.95, 0.65])
-    target = np.ones(6, dtype=np.int64)
     before = np.where(np.array(STATUS) == "unchanged", 0.95, 0.1)
-    return Explanation(
-        query=query,
-        counterfactual=counterfactual,
-        target=target,
-        status=np.array(STATUS),
-        reason=np.array(["", "", "", "it is <impossible>", "", ""]),
-        query_index=np.array([0, 0, 1, 2, 3, 4]),
+    return answers(
+        query,
+        counterfactual,
+        replace(info, feature_names=NAMES, units=("m",) * 4 + ("kg",)),
+        status=list(STATUS),
+        reason=["", "", "", "it is <impossible>", "", ""],
+        query_index=[0, 0, 1, 2, 3, 4],
         proba_before=np.stack([1 - before, before], axis=1),
         proba_after=np.stack([1 - p, p], axis=1),
-        info=SeriesInfo(**{**info.__dict__, "feature_names": NAMES, "units": ("m",) * 4 + ("kg",)}),
-        mutable=np.array([True, True, True, True, True]),
         method="sparcets",
         config={"seed": 3, "train": {"epochs": 7}},
         constraints={"fit": {"groups": {}}, "explain": {"frozen": [[0, 2]], "groups": {}}},
