@@ -28,6 +28,7 @@ from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
 from sparcets.evaluation.truth import DIRECTION, Judge, transfer
+from sparcets.evaluation.two_sample import c2st
 from sparcets.models.base import Classifier, Regressor
 from sparcets.motion.limbs import joint_deviation, joint_distance, limb_deviation, limb_distance
 from sparcets.motion.skeleton import find_skeleton
@@ -144,6 +145,8 @@ def evaluate(
             notes += _family_notes(judges, dataset)
         if not e.numbers:
             plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
+            if missing_families():
+                notes.append("c2st is that of one classifier; the other one of the two needs aeon.")
         else:
             notes.append("outlier models are fitted per class; e.plausibility compares with real series of the target.")
     if e.side is not None and judges and asked.side is not None:
@@ -168,6 +171,8 @@ def evaluate(
         bar.advance(0, "the whole set")
         set_measures = {"coverage": (measures.coverage(e), int(measured.sum()))}
         set_measures["universality"] = (measures.universality(answers), int(answers.valid.sum()))
+        if dataset is not None and not e.numbers:
+            set_measures["c2st"] = c2st(answers, dataset, rows[measured])
         set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
         set_measures["seconds"] = (e.seconds, len(e))
         with filters_kept():  # pandas sets them where it compares types
