@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -294,12 +295,12 @@ class SeriesInfo(Record):
     side: SideInputs | None = None
     model: ModelCheck | None = None
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of features."""
         return len(self.feature_names)
 
-    @property
+    @cached_property
     def of_series(self) -> SeriesInfo:
         """What is known of the series alone, without side inputs."""
         if self.side is None:
@@ -314,12 +315,12 @@ class SeriesInfo(Record):
             **{name: getattr(self, name)[..., :n] for name in PER_FEATURE},
         )
 
-    @property
+    @cached_property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.class_names)
 
-    @property
+    @cached_property
     def constant(self) -> BoolArray:
         """Per feature, whether its training values differ by rounding only."""
         # Of such a feature the scale is 1; a standard deviation of 1 needs values that are 2 apart.

@@ -61,12 +61,12 @@ class Series:
         """Select series by slice, mask or indices."""
         return Series(self.values[rows], self.steps[rows] if self.unequal else None)
 
-    @property
+    @cached_property
     def n_steps(self) -> int:
         """Number of steps of the array, at least the length of the longest series."""
         return int(self.values.shape[1])
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         """Number of features."""
         return int(self.values.shape[2])
@@ -76,7 +76,7 @@ class Series:
         """Whether the series have lengths of their own."""
         return self.lengths is not None
 
-    @property
+    @cached_property
     def steps(self) -> IntArray:
         """Length of each series (batch,)."""
         return np.full(len(self), self.n_steps, dtype=np.int64) if self.lengths is None else self.lengths

@@ -158,11 +158,12 @@ class Model(ABC):
 
         Only the check of the input is skipped: the output of the model is checked as always.
         """
-        parts = []
-        for part in series.batches(PREDICT_BATCH):
-            found = self._check_output(self._outputs(part.values, part.lengths), len(part))
-            self._learn(found)
-            parts.append(found)
+        X, lengths, parts = series.values, series.lengths, []
+        for start in range(0, len(X), PREDICT_BATCH):
+            rows = slice(start, start + PREDICT_BATCH)
+            raw = self._outputs(X[rows], None if lengths is None else lengths[rows])
+            parts.append(self._check_output(raw, len(X[rows])))
+            self._learn(parts[-1])
         return np.concatenate(parts)
 
     @abstractmethod
