@@ -37,7 +37,7 @@ _WHERE = {
     "Nearest": "sparcets.methods.nearest",
     "NearestConfig": "sparcets.core.settings",
     "Not": "sparcets.core.target",
-    "Scaler": "sparcets.core.info",
+    "Scaler": "sparcets.core.series",
     "Scores": "sparcets.evaluation.scores",
     "Sparce": "sparcets.methods.adversarial",
     "SparceConfig": "sparcets.core.settings",
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from sparcets.core.edits import apply_edits as apply_edits
     from sparcets.core.errors import ModelWarning as ModelWarning, SparcetsError as SparcetsError
     from sparcets.core.explanation import Explanation as Explanation
-    from sparcets.core.info import Scaler as Scaler
+    from sparcets.core.series import Scaler as Scaler
     from sparcets.core.settings import (
         ClassifierConfig as ClassifierConfig,
         CounterGanConfig as CounterGanConfig,

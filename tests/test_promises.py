@@ -10,8 +10,7 @@ from torch import nn
 
 import sparcets as sp
 from sparcets.core.explanation import join
-from sparcets.core.info import Scaler
-from sparcets.core.series import Series
+from sparcets.core.series import Scaler, Series
 from sparcets.methods import EXPLAINERS
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series

@@ -213,8 +213,30 @@ def with_course(edit: Edit, training: Any) -> Edit:
     if not 0 <= edit.row < len(training):
         raise DataError(f"{edit!r} follows training series {edit.row}, of {len(training)} that were given.")
     series = Series(np.asarray(training[edit.row])[None])
-    course = edit.coordinates.of(series.resampled(edit.steps or series.n_steps)[0])
+    course = edit.coordinates.of(resampled(series, edit.steps or series.n_steps)[0])
     return replace(edit, course=course[edit.start : edit.end, list(edit.columns)])
+
+
+def resampled(series: Series, n_steps: int | IntArray) -> FloatArray:
+    """Return each series' own part, interpolated linearly to other numbers of steps.
+
+    So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it would
+    lose its end, and could not fill a longer query. Beyond a series' own ``n_steps`` (one for all, or one each), its
+    last step is repeated.
+
+    >>> resampled(Series(np.array([[[0.0], [2.0], [9.0]]]), np.array([2])), 3).ravel()
+    array([0., 1., 2.])
+    """
+    X, old = series.values, series.steps[:, None]
+    new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
+    steps = np.arange(int(new.max()) if len(X) else 0)
+    # Equal lengths give whole numbers exactly, and with them the series' own bits.
+    where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
+    before = where.astype(np.int64)
+    after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
+    share = (where - before)[..., None].astype(X.dtype)
+    low = X[rows, before]
+    return np.asarray(low + share * (X[rows, after] - low))
 
 
 def free_edits(query: FloatArray, made: FloatArray, feature_names: Sequence[str]) -> list[Edit]:

@@ -489,7 +489,7 @@ class PlausibilityReference:
             - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
               features form no limb
         """
-        answers = side_apart(answers)
+        answers = answers if answers.info.side is None else side_apart(answers)
         parts = [answers[i : i + CHUNK] for i in range(0, max(len(answers), 1), CHUNK)]
         shape = shape_of(answers, self.info, self.skeleton)
         return {"distance": np.concatenate([self._distance(part) for part in parts]), **shape}

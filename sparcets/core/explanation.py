@@ -42,7 +42,6 @@ SCHEMA = 1  # incremented whenever the file layout changes
 IF_KNOWN = ("lengths", "ids", "subjects")  # arrays with one row per answer, or None
 PARTS = ("evidence", "numbers", "edit_lists")  # tables with one row per answer, or None
 PER_ANSWER = ("query", "counterfactual", "target", "status", "reason", "query_index", "proba_before", "proba_after")
-NO_EVIDENCE = Evidence.none(0)  # the default; replaced by none for every answer
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,7 +79,8 @@ class Explanation:
     confidence
         The least probability of the target that counts as reached, or None.
     evidence
-        What speaks for each answer besides the explained classifier; ``families`` to ``verdict`` below are its parts.
+        What speaks for each answer besides the explained classifier, None for methods without a selector; ``families``
+        to ``verdict`` below are its parts.
     numbers
         For a regressor, its predictions and the bounds of the targets; None for classes.
     side
@@ -120,14 +120,12 @@ class Explanation:
     seed: int = 0
     seconds: float = 0.0
     confidence: float | None = None
-    evidence: Evidence = NO_EVIDENCE
+    evidence: Evidence | None = None
     numbers: Numbers | None = None
     side: Side | None = None
     edit_lists: EditLists | None = None
 
     def __post_init__(self) -> None:
-        if self.evidence is NO_EVIDENCE:
-            object.__setattr__(self, "evidence", Evidence.none(len(self.query)))
         known = dict(self._known(*PER_ANSWER, *IF_KNOWN, *PARTS)) | (self.side or {})
         sizes = {name: len(values) for name, values in known.items()}
         if len(set(sizes.values())) > 1 or self.query.shape != self.counterfactual.shape:
@@ -224,14 +222,18 @@ class Explanation:
         return np.asarray((self.changed & free).sum((1, 2)) / np.maximum(free.sum((1, 2)), 1))
 
     @property
+    def _known_evidence(self) -> Evidence:
+        return Evidence.none(len(self)) if self.evidence is None else self.evidence
+
+    @property
     def families(self) -> tuple[str, ...]:
         """Names of the selector's families: models of other kinds; empty for methods without a selector."""
-        return self.evidence.families
+        return () if self.evidence is None else self.evidence.families
 
     @property
     def support(self) -> FloatArray:
         """Share of each family that predicts the target (answers, families)."""
-        return self.evidence.support
+        return self._known_evidence.support
 
     @property
     def believed(self) -> BoolArray:
@@ -247,7 +249,7 @@ class Explanation:
         training; ``stretch``: largest relative change of a limb's length. The last three are known for every method, by
         the ranges of ``info``.
         """
-        known = self.evidence.plausibility
+        known = self._known_evidence.plausibility
         if self.families:
             return known
         return {**known, **shape_of(self, self.info, find_skeleton(self.feature_names, self.info.units))}
@@ -259,7 +261,7 @@ class Explanation:
         ``share`` changed of what may change, smallest ``support`` over the families, and ``valid`` (1 or 0) by the
         explained classifier; NaN where an answer has fewer points.
         """
-        return self.evidence.curve
+        return self._known_evidence.curve
 
     @property
     def least_believed(self) -> FloatArray:
@@ -285,7 +287,7 @@ class Explanation:
         ``trick``: fewer than half of the families agree. ``doubtful``: all others, and all valid answers of methods
         without a selector.
         """
-        looks, doubted = self.evidence.plausibility, (self.reason != "") | bool(self.info.model_doubts)
+        looks, doubted = self._known_evidence.plausibility, (self.reason != "") | bool(self.info.model_doubts)
         real = (looks["distance"] <= MAX_DISTANCE) & (looks["outside"] == 0) & (looks["jumps"] == 0)
         real &= ~(looks["stretch"] > MAX_STRETCH)  # NaN without a skeleton
         few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
@@ -304,7 +306,8 @@ class Explanation:
         """Select answers by index, slice, mask or list of indices; return an Explanation."""
         rows = check_rows(rows, len(self))
         known = {name: values[rows] for name, values in self._known(*PER_ANSWER, *IF_KNOWN, *PARTS)}
-        return replace(self, side=take_rows(self.side, rows), **known)
+        side = None if self.side is None else take_rows(self.side, rows)
+        return replace(self, side=side, **known)
 
     def _known(self, *names: str) -> Iterator[tuple[str, Any]]:
         """Yield the names and the values of fields that are not None."""
@@ -394,8 +397,8 @@ class Explanation:
 
         ``compress=False`` writes a larger file in a tenth of the time.
         """
-        arrays = dict(self._known(*PER_ANSWER, "mutable", *IF_KNOWN, "frozen"))
-        for _, table in self._known(*PARTS):
+        arrays = dict(self._known(*PER_ANSWER, "mutable", *IF_KNOWN, "frozen")) | self._known_evidence.to_arrays()
+        for _, table in self._known("numbers", "edit_lists"):
             arrays |= table.to_arrays()
         arrays |= side_to_arrays(self.side)
         header = {
@@ -483,7 +486,8 @@ def join(parts: list[Explanation]) -> Explanation:
         return first
     known = (name for name, _ in first._known(*PER_ANSWER, *IF_KNOWN))
     arrays = {name: np.concatenate([getattr(p, name) for p in parts]) for name in known}
-    evidence = Evidence.join([p.evidence for p in parts])
+    asked = any(p.evidence is not None for p in parts)
+    evidence = Evidence.join([p._known_evidence for p in parts]) if asked else None
     numbers = [numbers for p in parts if (numbers := p.numbers)]
     edits = [EditLists(((),) * len(p)) if p.edit_lists is None else p.edit_lists for p in parts]
     lists = EditLists.join(edits) if any(p.edit_lists is not None for p in parts) else None

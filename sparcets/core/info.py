@@ -1,4 +1,4 @@
-"""SeriesInfo: names, units, scale and ranges of the training series, part of every explanation; Scaler, the scale."""
+"""SeriesInfo: names, units, scale and ranges of the training series, part of every explanation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import DataError
 from sparcets.core.outcome import Outcome
 from sparcets.core.record import Record
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Scaler, Series
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import Task, default_feature_names, feature_index
 from sparcets.core.words import percent
@@ -26,72 +25,7 @@ SPANS = (2, 3, 4, 6)  # steps over which a move is compared with those of real s
 CHUNK = 1024  # series at a time, bounding memory
 
 
-@dataclass(frozen=True, eq=False)
-class Scaler(Record):
-    """Centre and scale of each feature.
-
-    Attributes
-    ----------
-    center, scale
-        Mean and standard deviation per feature over all training series and steps, shape (features,).
-        A constant feature has scale 1.
-
-    Examples
-    --------
-    >>> scaler = Scaler.fit(np.array([[[1.0], [3.0]]]))
-    >>> scaler.transform(np.array([[[3.0]]])).item(), scaler.inverse(np.array([[[1.0]]])).item()
-    (1.0, 3.0)
-    """
-
-    center: FloatArray
-    scale: FloatArray
-
-    @classmethod
-    def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
-        """Fit on training series of shape (batch, time, features), ignoring padding and missing entries."""
-        rows = Series(X, lengths).flat
-        center, functions = rows.mean(0, dtype=np.float64), (np.std, np.min, np.max)
-        if np.isnan(center).any():  # entries are missing
-            empty = np.flatnonzero(np.isnan(rows).all(0))
-            if len(empty):
-                more = f", nor of {len(empty) - 1} more" if len(empty) > 1 else ""
-                raise DataError(f"no training series has a value of feature {int(empty[0])}{more}. Leave it out.")
-            center, functions = np.nanmean(rows, axis=0, dtype=np.float64), (np.nanstd, np.nanmin, np.nanmax)
-        spread, least, most = functions
-        scale, low, high = spread(rows, axis=0, dtype=np.float64), least(rows, axis=0), most(rows, axis=0)
-        # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
-        constant = (low == high) | (scale <= np.finfo(_float_type(X)).eps * np.abs(center))
-        return cls(center=center, scale=np.where(constant, 1.0, scale))
-
-    def exact_from(self, first: int) -> Scaler:
-        """Return a scaler with powers of two as scales from a feature on, and multiples of them as centres.
-
-        So ordinary values come back from :meth:`transform` bit for bit, and a model gets them as they were given.
-        """
-        center, scale = self.center.copy(), self.scale.copy()
-        scale[first:] = 2.0 ** np.round(np.log2(scale[first:]))
-        center[first:] = np.round(center[first:] / scale[first:]) * scale[first:]
-        return Scaler(center, scale)
-
-    def transform(self, X: FloatArray) -> FloatArray:
-        """Return standardised series, of the same dtype (integers become floats)."""
-        return ((X - self.center) / self.scale).astype(_float_type(X), copy=False)
-
-    def inverse(self, X: FloatArray) -> FloatArray:
-        """Return series in their original units."""
-        return (X * self.scale + self.center).astype(_float_type(X), copy=False)
-
-    def add_delta(self, X: FloatArray, delta: FloatArray) -> FloatArray:
-        """Add standardised residuals to series in original units; entries with zero delta stay bit-identical."""
-        return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
-
-
-def _float_type(X: FloatArray) -> np.dtype[Any]:
-    return np.result_type(X.dtype, np.float32)
-
-
 STANDARD_ERRORS = 2.0  # by which a model must be better than chance
-NOISE = 1e-5  # probabilities that differ by less are the same: batches of another size have other last bits
 MIN_LIKELY = 0.7  # agreement with the classes in another order, for that order to be suggested
 
 
@@ -219,16 +153,6 @@ def _likely_order(said: IntArray, labels: IntArray, n_classes: int) -> IntArray 
     if not len(moved) or not majority or not clear or counts[outputs, found].sum() < MIN_LIKELY * len(labels):
         return None
     return np.asarray(found, dtype=np.int64)
-
-
-def contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
-    """Return where two predictions (batch, classes) of the same series are of another class, beyond rounding.
-
-    >>> contradicts(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.5 - 1e-7, 0.5 + 1e-7], [0.2, 0.8]])).tolist()
-    [False, True]
-    """
-    other = first.argmax(1) != again.argmax(1)
-    return np.asarray(other & (np.abs(first - again).max(1) > NOISE))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,9 +8,9 @@ from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparcets.core.config import declared
-from sparcets.core.series import FloatArray
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -48,7 +48,7 @@ def _read(name: str, value: Any, hint: Any) -> Any:
     if isinstance(hint, type) and issubclass(hint, Record):
         return hint.from_dict(value)
     if get_origin(hint) is np.ndarray:
-        return np.asarray(value, dtype=np.float64 if hint == FloatArray else None)
+        return np.asarray(value, dtype=np.float64 if hint == NDArray[np.floating[Any]] else None)
     try:
         return declared(value, hint, plain=True)
     except TypeError as error:

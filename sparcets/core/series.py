@@ -1,4 +1,4 @@
-"""Series, always ``(batch, time, features)``: of one or several lengths, in which values may be missing; their types.
+"""Series, always ``(batch, time, features)``: of one or several lengths, in which values may be missing; their scale.
 
 Also the check of series as users pass them, which public methods call once, and what a number is.
 """
@@ -9,15 +9,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
-
-if TYPE_CHECKING:
-    from sparcets.core.info import Scaler
+from sparcets.core.record import Record
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -144,28 +142,6 @@ class Series:
         """Return the series in an array of ``n_steps`` steps, with zeros after each."""
         return Series(self.blank(n_steps).values, self.steps)
 
-    def resampled(self, n_steps: int | IntArray) -> FloatArray:
-        """Return each series' own part, interpolated linearly to other numbers of steps.
-
-        So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it
-        would lose its end, and could not fill a longer query. Beyond a series' own ``n_steps`` (one for all, or one
-        each), its last step is repeated.
-
-        >>> Series(np.array([[[0.0], [2.0], [9.0]]]), np.array([2])).resampled(3).ravel()
-        array([0., 1., 2.])
-        """
-        X, old = self.values, self.steps[:, None]
-        new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
-        steps = np.arange(int(new.max()) if len(X) else 0)
-        # Equal lengths give whole numbers exactly, and with them the series' own bits.
-        where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
-        before = where.astype(np.int64)
-        after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
-        share = (where - before)[..., None].astype(X.dtype)
-        low = X[rows, before]
-        resampled: FloatArray = low + share * (X[rows, after] - low)
-        return resampled
-
     def standardised(self, scaler: Scaler) -> Series:
         """Return the series in standardised units, still zero in padding."""
         return self.with_values(scaler.transform(self.values)).blank()
@@ -223,6 +199,70 @@ class Series:
             return cls(np.concatenate([part.values for part in parts]))
         whole = [part.padded(n_steps) for part in parts]
         return cls(np.concatenate([part.values for part in whole]), np.concatenate([part.steps for part in whole]))
+
+
+@dataclass(frozen=True, eq=False)
+class Scaler(Record):
+    """Centre and scale of each feature.
+
+    Attributes
+    ----------
+    center, scale
+        Mean and standard deviation per feature over all training series and steps, shape (features,).
+        A constant feature has scale 1.
+
+    Examples
+    --------
+    >>> scaler = Scaler.fit(np.array([[[1.0], [3.0]]]))
+    >>> scaler.transform(np.array([[[3.0]]])).item(), scaler.inverse(np.array([[[1.0]]])).item()
+    (1.0, 3.0)
+    """
+
+    center: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def fit(cls, X: FloatArray, lengths: IntArray | None = None) -> Scaler:
+        """Fit on training series of shape (batch, time, features), ignoring padding and missing entries."""
+        rows = Series(X, lengths).flat
+        center, functions = rows.mean(0, dtype=np.float64), (np.std, np.min, np.max)
+        if np.isnan(center).any():  # entries are missing
+            empty = np.flatnonzero(np.isnan(rows).all(0))
+            if len(empty):
+                more = f", nor of {len(empty) - 1} more" if len(empty) > 1 else ""
+                raise DataError(f"no training series has a value of feature {int(empty[0])}{more}. Leave it out.")
+            center, functions = np.nanmean(rows, axis=0, dtype=np.float64), (np.nanstd, np.nanmin, np.nanmax)
+        spread, least, most = functions
+        scale, low, high = spread(rows, axis=0, dtype=np.float64), least(rows, axis=0), most(rows, axis=0)
+        # A standard deviation within rounding error counts as constant: dividing by it would amplify that error.
+        constant = (low == high) | (scale <= np.finfo(_float_type(X)).eps * np.abs(center))
+        return cls(center=center, scale=np.where(constant, 1.0, scale))
+
+    def exact_from(self, first: int) -> Scaler:
+        """Return a scaler with powers of two as scales from a feature on, and multiples of them as centres.
+
+        So ordinary values come back from :meth:`transform` bit for bit, and a model gets them as they were given.
+        """
+        center, scale = self.center.copy(), self.scale.copy()
+        scale[first:] = 2.0 ** np.round(np.log2(scale[first:]))
+        center[first:] = np.round(center[first:] / scale[first:]) * scale[first:]
+        return Scaler(center, scale)
+
+    def transform(self, X: FloatArray) -> FloatArray:
+        """Return standardised series, of the same dtype (integers become floats)."""
+        return ((X - self.center) / self.scale).astype(_float_type(X), copy=False)
+
+    def inverse(self, X: FloatArray) -> FloatArray:
+        """Return series in their original units."""
+        return (X * self.scale + self.center).astype(_float_type(X), copy=False)
+
+    def add_delta(self, X: FloatArray, delta: FloatArray) -> FloatArray:
+        """Add standardised residuals to series in original units; entries with zero delta stay bit-identical."""
+        return np.where(delta == 0, X, X + delta * self.scale.astype(X.dtype))
+
+
+def _float_type(X: FloatArray) -> np.dtype[Any]:
+    return np.result_type(X.dtype, np.float32)
 
 
 def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -345,23 +385,12 @@ def check_series(
     return _check_finite(array, name, first, gaps=gaps)
 
 
-class Sizes(Protocol):
-    """What series must be like: those of a fitted classifier or explainer; None where anything is taken."""
-
-    @property
-    def n_features(self) -> int | None: ...  # noqa: D102
-    @property
-    def n_steps(self) -> int | None: ...  # noqa: D102
-    @property
-    def unequal(self) -> bool: ...  # noqa: D102
-
-
 def check_padded(
     X: Any,
     lengths: Any,
     *,
     owner: str = "this object",
-    like: Sizes | None = None,
+    like: Any = None,
     first: int = 0,
     gaps: bool = False,
     longer: bool = False,
@@ -384,8 +413,7 @@ def check_padded(
     longer
         Whether series may be longer than those of the fit, if these are of unequal length; then there are more steps.
     """
-    n_features, n_steps = (None, None) if like is None else (like.n_features, like.n_steps)
-    unequal = like is not None and like.unequal
+    n_features, n_steps, unequal = (getattr(like, name, None) for name in ("n_features", "n_steps", "unequal"))
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
         X = list(X)  # of arrays (time, features)
     padded = _read_list(X, unequal=unequal) if lengths is None else (X, lengths)
@@ -413,7 +441,7 @@ def check_padded(
     return X, lengths
 
 
-def _read_list(X: Any, *, unequal: bool) -> tuple[FloatArray, IntArray] | None:
+def _read_list(X: Any, *, unequal: bool | None) -> tuple[FloatArray, IntArray] | None:
     """Return a list of series (time, features) as padded ones and their lengths.
 
     None for anything else, and for equally long series unless ``unequal``, where lengths are expected.
@@ -482,20 +510,13 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
     if array.dtype.kind != "O":
         hint = f" Convert text by {name}.astype(float)." if array.dtype.kind in "UST" else ""
         raise DataError(f"{name} must hold real numbers, got dtype {array.dtype}.{hint}")
-    wrong: list[Any] = []
-
-    def number(value: Any) -> float:
+    numbers = np.empty(array.shape)
+    for place, value in np.ndenumerate(array):
         try:
-            return _number(value)
-        except (TypeError, ValueError, OverflowError):
-            wrong.append(value)
-            raise
-
-    try:
-        return np.asarray(np.frompyfunc(number, 1, 1)(array), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        place = next(place for place, value in np.ndenumerate(array) if value is wrong[0])
-        raise DataError(f"{name} must hold real numbers, got {quoted(wrong[0])} at {list(place)}.") from error
+            numbers[place] = _number(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{name} must hold real numbers, got {quoted(value)} at {list(place)}.") from error
+    return numbers
 
 
 def _number(value: Any) -> float:
@@ -536,8 +557,7 @@ def check_lengths(lengths: Any, X: FloatArray) -> IntArray:
 
 def _check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
     """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise."""
-    wrong = np.abs(array) > LARGEST
-    wrong = wrong if gaps else wrong | np.isnan(array)
+    wrong = (np.abs(array) > LARGEST) | (np.isnan(array) & (not gaps))
     positions = np.argwhere(wrong)
     if not len(positions):  # all entries are small enough, only their squares are not; or there are gaps
         return _with_gaps(array, name, first) if gaps else array

@@ -247,8 +247,7 @@ PREFIX = "side_"  # of the names of their arrays in a file
 def side_apart(answers: Explanation) -> Explanation:
     """Return answers whose side inputs are attached to their series with series alone, and side inputs beside them."""
     known = answers.info.side
-    if known is None:
-        return answers
+    assert known is not None
     query, side = known.split(answers.query)
     counterfactual, _ = known.split(answers.counterfactual)
     return replace(

@@ -9,9 +9,8 @@ import numpy as np
 
 from sparcets.core.errors import FeatureMismatchError, filters_kept
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import Scaler
 from sparcets.core.seeding import generator, random_state_kept, spawn
-from sparcets.core.series import FloatArray, Series
+from sparcets.core.series import FloatArray, Scaler, Series
 from sparcets.data.dataset import Dataset
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")

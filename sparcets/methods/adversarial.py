@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.core.errors import NotFittedError, TrainingError
-from sparcets.core.info import Scaler, SeriesInfo
+from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import FloatArray, IntArray, Series, differs
+from sparcets.core.series import FloatArray, IntArray, Scaler, Series, differs
 from sparcets.core.settings import AdversarialConfig, CounterGanConfig, GanConfig, MethodConfig, SparceConfig
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request

@@ -22,7 +22,7 @@ from sparcets.core.constraints import Constraints
 from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFittedError
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
-from sparcets.core.info import SeriesInfo, contradicts
+from sparcets.core.info import SeriesInfo
 from sparcets.core.outcome import Numbers, is_within
 from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.series import FloatArray, IntArray, Series, StrArray
@@ -54,7 +54,7 @@ from sparcets.methods.request import (
     runner_up,
 )
 from sparcets.methods.stream import Stream, answer_to_folder
-from sparcets.models.base import Classifier, Regressor
+from sparcets.models.base import Classifier, Regressor, contradicts
 from sparcets.models.views import WITHIN, Goal
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     supports_curve: ClassVar[bool] = False
     makes_edits: ClassVar[bool] = False
     supports_numbers: ClassVar[bool] = False  # whether it explains regressors
-    # Set by ``fit``: the options of a call of ``explain`` without arguments, and the settings as plain values.
+    # Set by ``fit``: what is known of the series, the options of a call without arguments, settings as plain values.
+    _series_info: SeriesInfo  # without side inputs
     _defaults: CallOptions
     _settings: dict[str, Any]
 
@@ -256,7 +257,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             side = one_side(side, None if info.side is None else X.side_test)
             X, lengths, ids, subjects = X.X_test, X.lengths_test, X.ids_test, X.subjects_test
         names, source = query_names(ids=ids, subjects=subjects), Stream if is_stream(X) else Queries
-        queries = source(X, lengths, side, names, model=self.classifier, info=info, owner=owner, longer=out is None)
+        known: dict[str, Any] = {"model": self.classifier, "info": self._series_info, "owner": owner}
+        queries = source(X, lengths, side, names, **known, longer=out is None)
         if queries.padded:
             self._check_lengths()
         asked: dict[str, Any] = {"sparsity": sparsity, "edits": edits, "n": n, "curve": curve, "confidence": confidence}
@@ -266,7 +268,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
             def answer(block: QueryBlock) -> Explanation:
                 answers = self._answer(block, call, bar)
-                return side_apart(answers)
+                return answers if info.side is None else side_apart(answers)
 
             if out is not None:
                 return answer_to_folder(self, queries, call, answer, out, bar=bar)
@@ -282,13 +284,14 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the features it was fitted on."""
-        return self._fitted().of_series.feature_names
+        self._fitted()
+        return self._series_info.feature_names
 
     def summary(self) -> str:
         """Say in a few lines what was fitted."""
         if self.info_ is None:
             return f"{type(self).__name__}: not fitted yet."
-        info, mutable = self.info_.of_series, self._defaults.constraints.mutable
+        info, mutable = self._series_info, self._defaults.constraints.mutable
         steps = f"{'up to ' * info.unequal}{info.n_steps} steps"
         fitted = (
             f"{type(self).__name__} for {self.classifier.description}: series of {steps} and {info.n_features} "
@@ -331,9 +334,9 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _restore(self, state: dict[str, Any], info: SeriesInfo) -> None:
         """Restore the arrays that :meth:`_state` returned; ``info`` describes the training series."""
 
-    def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
-        """Return the evidence on finished answers, one row each; none for a method without a selector."""
-        return Evidence.none(len(answers))
+    def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence | None:
+        """Return the evidence on finished answers, one row each; None for a method without a selector."""
+        return None
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
         """Return ``share``, ``support`` and ``valid`` (answers, points) of smaller changes, as in :class:`Evidence`.
@@ -451,7 +454,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         answers = join(list(self._explain_block(block, call, bar)))
         evidence = self._evidence(answers, call)
         rows = np.flatnonzero(answers.status != "unchanged")
-        if call.curve and len(rows):
+        if call.curve and evidence is not None and len(rows):
             evidence = evidence.with_curve(self._curve(answers[rows], call), rows)
         return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
 
@@ -508,7 +511,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             mutable=request.constraints.mutable,
             frozen=request.constraints.frozen_if_any,
             lengths=queries.lengths,
-            evidence=Evidence(families=answers.families, support=np.asarray(answers.support)),
+            evidence=answers.evidence,
             edit_lists=answers.edit_lists,
             method=self.method,
             config=self._settings,
@@ -536,7 +539,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store what every fitted explainer has; also used when one is loaded."""
-        self.info_, self.constraints_, self._target = info, constraints, target
+        self.info_, self._series_info, self.constraints_, self._target = info, info.of_series, constraints, target
         self._defaults, self._settings = CallOptions.standing(constraints, info, self.classifier), self.config.to_dict()
 
     def _check_lengths(self) -> None:

@@ -19,13 +19,13 @@ from sparcets.core.errors import (
     SparcetsError,
     warn_user,
 )
-from sparcets.core.info import MIN_LIKELY, ModelCheck, contradicts
+from sparcets.core.info import MIN_LIKELY, ModelCheck
 from sparcets.core.outcome import Outcome
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent
 from sparcets.data.dataset import Dataset
-from sparcets.models.base import Classifier, Model, Regressor
+from sparcets.models.base import Classifier, Model, Regressor, contradicts
 
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer

@@ -46,6 +46,7 @@ def add_curve(
     if not explainer.supports_curve or not len(rows):
         return answers
     call = explainer._call(None, answers.query.shape[1], constraints, confidence=answers.confidence)
+    assert answers.evidence is not None
     return replace(answers, evidence=answers.evidence.with_curve(explainer._curve(answers[rows], call), rows))
 
 

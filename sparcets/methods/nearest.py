@@ -100,7 +100,7 @@ class Nearest(BaseExplainer[NearestConfig]):
             if not len(candidates):
                 continue
             pair = request.series[rows], self._candidates(candidates, request)
-            distance = _distances(*(one.with_values(scaler.transform(one.values.astype(np.float64))) for one in pair))
+            distance = _distances(*(one.with_values(one.values.astype(float)).standardised(scaler) for one in pair))
             # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of
             # neighbours at the same distance.
             order = np.argsort(distance.astype(np.float32), axis=1, kind="stable")[:, : ranked.shape[1]]

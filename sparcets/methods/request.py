@@ -13,6 +13,7 @@ from sparcets.core.constraints import Constraints
 from sparcets.core.edits import EditLists
 from sparcets.core.enforcement import BoundConstraints, keep_largest
 from sparcets.core.errors import ConfigError, ConstraintError, ShapeError, quoted
+from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, differs, is_integer, is_number
@@ -289,7 +290,7 @@ class Queries:
         longer: bool,
     ) -> None:
         self.model, self.names = model, names
-        self.series = model.check_input(X, lengths, side, owner=owner, like=info.of_series, longer=longer)
+        self.series = model.check_input(X, lengths, side, owner=owner, like=info, longer=longer)
         self.n, self.n_steps = len(self.series), self.series.n_steps
         self.padded = bool((self.series.steps < self.n_steps).any())
         self._check_names(self.n)
@@ -518,9 +519,14 @@ class Answers:
             reason=np.concatenate([part.reason for part in made])[order].astype(object),
             proba=table("proba", request.info.n_classes),
             families=families,
-            support=table("support", len(families)),
+            support=table("support", len(families)) if families else None,
             edit_lists=lists,
         )
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What the families say so far; None where none was asked."""
+        return None if self.support is None else Evidence(families=self.families, support=self.support)
 
     def without_courses(self) -> Answers:
         """Return the answers without the values of the training series that their edits follow."""

@@ -53,7 +53,7 @@ class Stream(Queries):
         owner: str,
         longer: bool,
     ) -> None:
-        self.info, self.owner, self.names, self.model = info.of_series, owner, names, model
+        self.info, self.owner, self.names, self.model = info, owner, names, model
         self.X, self.lengths, self.n, self.n_steps = X, lengths, None, info.n_steps
         known = lengths is not None
         if isinstance(X, np.memmap):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from sparcets.core.errors import CapabilityError, FeatureMismatchError, LabelError, ModelOutputError, NonFiniteError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import FloatArray, IntArray, Series, check_padded
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, check_padded
 from sparcets.core.side_inputs import SideInputs, check_no_side
 from sparcets.training.device import number_of_threads
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
+NOISE = 1e-5  # probabilities that differ by less are the same: batches of another size have other last bits
 # What a model gets for missing values: a rule, or a function from series with NaN to series of the same shape.
 Missing: TypeAlias = str | Callable[[Any], Any]
 
@@ -342,6 +343,16 @@ class Classifier(Model):
         if self.may_be_logits:
             return "If they are logits, wrap with output='logits' (--output logits)."
         return "They must be at least 0 and sum to 1."
+
+
+def contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
+    """Return where two predictions (batch, classes) of the same series are of another class, beyond rounding.
+
+    >>> contradicts(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.5 - 1e-7, 0.5 + 1e-7], [0.2, 0.8]])).tolist()
+    [False, True]
+    """
+    other = first.argmax(1) != again.argmax(1)
+    return np.asarray(other & (np.abs(first - again).max(1) > NOISE))
 
 
 def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:

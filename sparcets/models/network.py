@@ -14,10 +14,9 @@ from torch import Tensor, nn
 
 from sparcets.core.config import check_config
 from sparcets.core.errors import ConfigError, DataError, FileFormatError, NotFittedError, TrainingError
-from sparcets.core.info import Scaler
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import FloatArray, IntArray, Series, check_padded, is_integer
+from sparcets.core.series import FloatArray, IntArray, Scaler, Series, check_padded, is_integer
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.validation import check_labels
 from sparcets.data.dataset import Dataset

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sparcets.core.enforcement import BoundConstraints
-from sparcets.core.info import Scaler
+from sparcets.core.series import Scaler
 from sparcets.training.networks import blank_padding, fill_gaps, inside
 
 FAR = 1e6  # standard deviations

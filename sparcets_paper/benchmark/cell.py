@@ -23,8 +23,7 @@ import numpy as np
 import sparcets
 from sparcets.core.errors import DataError, SparcetsError, StorageError
 from sparcets.core.explanation import STATUSES, Explanation
-from sparcets.core.info import Scaler
-from sparcets.core.series import IntArray
+from sparcets.core.series import IntArray, Scaler
 from sparcets.core.settings import ClassifierConfig, from_preset
 from sparcets.core.target import check_target, name_or_index
 from sparcets.data.dataset import Dataset, dataset_digest

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparcets.core.info import Scaler
+from sparcets.core.series import Scaler
 
 X = np.array([[[1.0, 10.0], [3.0, 10.0]], [[5.0, 10.0], [7.0, 10.0]]])  # (2, 2, 2)
 

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparcets.core.info import Scaler, SeriesInfo
+from sparcets.core.info import SeriesInfo
+from sparcets.core.series import Scaler
 from tests.made import answers
 
 

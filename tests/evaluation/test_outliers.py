@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import FeatureMismatchError
-from sparcets.core.info import Scaler
+from sparcets.core.series import Scaler
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.outliers import RATIOS, Plausibility
 from sparcets.testing.data import make_series

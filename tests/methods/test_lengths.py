@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.info import Scaler
-from sparcets.core.series import Series
+from sparcets.core.series import Scaler, Series
 from sparcets.core.settings import TrainConfig
 from sparcets.methods.own.family import FEATURES, Family
 from sparcets.methods.own.prototypes import Prototypes

@@ -18,10 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.info import Scaler
 from sparcets.core.progress import pause, progress_bar
 from sparcets.core.seeding import spawn
-from sparcets.core.series import FloatArray, IntArray, Series
+from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.core.settings import ClassifierConfig, ExplainerConfig
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import Family, FamilyWithin, by_length, choose_series

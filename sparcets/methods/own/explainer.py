@@ -220,8 +220,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
     def _evidence(self, answers: Explanation, options: CallOptions) -> Evidence:
         model = self._model_for(options.goal)
         families = model.ensemble.selector.families
-        support = answers.evidence.support
-        if not answers.evidence.families:
+        support = answers.support
+        if not answers.families:
             support = np.full((len(answers), len(families)), np.nan)
         made = Series(answers.counterfactual, answers.lengths)
         left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from sparcets.core.enforcement import BoundConstraints
 from sparcets.core.evidence import PlausibilityReference
-from sparcets.core.info import Scaler, SeriesInfo
+from sparcets.core.info import SeriesInfo
 from sparcets.core.seeding import spawn
-from sparcets.core.series import FloatArray, IntArray, Series
+from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.methods.own.ensemble import Ensemble
 from sparcets.methods.own.model import real_series
 from sparcets.methods.own.prototypes import Prototypes

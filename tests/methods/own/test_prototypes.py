@@ -4,8 +4,7 @@ import numpy as np
 import torch
 
 import sparcets as sp
-from sparcets.core.info import Scaler
-from sparcets.core.series import Series
+from sparcets.core.series import Scaler, Series
 from sparcets.methods.own import prototypes as module
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.testing.data import make_series

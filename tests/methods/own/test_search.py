@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.explanation import NO_EVIDENCE
 from sparcets.core.laws import breaks
 from sparcets.core.series import Series, differs
 from sparcets.methods.own.search import QuerySearch
@@ -84,7 +83,7 @@ def needs_of(fitted: sp.Explainer, one: sp.Explanation, fewer: list[Any]) -> set
     support = fitted._model_for(None).at_length(made.shape[1]).believe(Series(made), target).support.numpy()
     if ((one.support > 0.5) & (support <= 0.5)).any():
         needs.add("families")
-    before, after = (replace(one, counterfactual=X, evidence=NO_EVIDENCE) for X in (one.counterfactual, made))
+    before, after = (replace(one, counterfactual=X, evidence=None) for X in (one.counterfactual, made))
     is_real = [(e.plausibility["outside"] == 0) & (e.plausibility["jumps"] == 0) for e in (before, after)]
     return needs | ({"realism"} if is_real[0] and not is_real[1] else set())
 
