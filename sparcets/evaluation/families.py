@@ -84,13 +84,7 @@ def require_aeon() -> None:
 
 
 class _OfFamily(Model):
-    """A model of one of the families, except ``neural``.
-
-    Parameters
-    ----------
-    family
-        One of :data:`FAMILIES`.
-    """
+    """A model of one of the families, except ``neural``."""
 
     missing = "forward"
     _knows_means = True
@@ -202,21 +196,11 @@ def labels_of(y: Any) -> FloatArray:
 
 
 def summary_statistics(X: FloatArray) -> FloatArray:
-    """Return simple statistics of each feature over the whole series.
+    """Return simple statistics of each feature over the whole series (batch, 9 * features); 0 where one is not defined.
 
-    Parameters
-    ----------
-    X
-        Series (batch, time, features), with NaN where they are padded or entries are missing.
+    Mean, standard deviation, minimum, maximum, the three quartiles, mean absolute difference between successive steps,
+    and autocorrelation at lag 1. Entries that are padded or missing are NaN.
 
-    Returns
-    -------
-    statistics
-        Mean, standard deviation, minimum, maximum, the three quartiles, mean absolute difference between successive
-        steps, and autocorrelation at lag 1 (batch, 9 * features); 0 where one is not defined.
-
-    Examples
-    --------
     >>> summary_statistics(np.array([[[0.0], [1.0], [0.0], [1.0]]])).tolist()
     [[0.5, 0.5, 0.0, 1.0, 0.0, 0.5, 1.0, 1.0, -0.75]]
     """
@@ -241,17 +225,8 @@ def summary_statistics(X: FloatArray) -> FloatArray:
 def choose_rows(y: IntArray, n: int, *, balanced: bool = False) -> IntArray:
     """Return at most ``n`` rows, in ascending order; the same ones at every call.
 
-    Parameters
-    ----------
-    y
-        Labels (batch,).
-    n
-        Number of rows.
-    balanced
-        Whether to choose as many rows of each class as possible, instead of keeping the classes' shares.
+    They keep the shares of the classes or, if ``balanced``, are of each class as many as possible.
 
-    Examples
-    --------
     >>> y = np.repeat([0, 1], (90, 10))
     >>> np.bincount(y[choose_rows(y, 20)]).tolist(), np.bincount(y[choose_rows(y, 20, balanced=True)]).tolist()
     ([18, 2], [10, 10])

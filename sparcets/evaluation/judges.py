@@ -322,11 +322,6 @@ def with_side_features(e: Explanation, dataset: Dataset) -> tuple[Explanation, D
 
     What a model is told besides the series may decide its class, so its judges should know it as well. Of the answers
     only what judges look at is kept in step: the series.
-
-    Parameters
-    ----------
-    e, dataset
-        The answers, and the data that their queries come from.
     """
     if e.side is None or dataset.side_train is None or dataset.side_test is None:
         return e, dataset

@@ -60,17 +60,9 @@ class Plausibility:
 
         Lower is more plausible; 1 is the score of real series. ``lof_ratio``: local outlier factor with 20 neighbours.
         ``isolation_forest_ratio``: the forest's anomaly score. ``svm_ratio``: squared distance to the centre of a
-        one-class SVM, in its feature space. ``knn_ratio``: mean distance to the 5 nearest training series.
-
-        Parameters
-        ----------
-        e
-            Answers; padding does not count.
-
-        Returns
-        -------
-        dict
-            Each (answers,), NaN where the class has fewer than 6 different training series, or no test series.
+        one-class SVM, in its feature space. ``knn_ratio``: mean distance to the 5 nearest training series. Each is
+        (answers,), NaN where the class has fewer than 6 different training series, or no test series; padding does not
+        count.
         """
         expected = self.dataset.X_train.shape[1:]
         if e.query.shape[1:] != expected:

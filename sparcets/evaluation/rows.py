@@ -18,14 +18,8 @@ from sparcets.evaluation.scores import WARNING
 def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, rows: Any, notes: list[str]) -> IntArray:
     """Return the index in ``X_test`` of each answer's query, -1 where it is not known.
 
-    Parameters
-    ----------
-    e, digests
-        The answers, and the digests of their queries, which are looked up among those of the test series.
-    dataset, rows
-        As given to :func:`sparcets.evaluate`.
-    notes
-        Receives a line on queries that are not in the test part.
+    The digests of the queries are looked up among those of the test series, unless the user gave ``rows``; ``notes``
+    receives a line on queries that are not in the test part.
     """
     if dataset is None:
         if rows is not None:

@@ -31,20 +31,9 @@ def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
     """Return the area under the ROC curve of |δ| (standardised) against the salient entries, per answer.
 
     This is the probability that a salient entry changes more than a non-salient one, with ties counting half: 1 where
-    all changes are in salient entries, 0.5 where nothing changes.
-
-    Parameters
-    ----------
-    e
-        Answers to queries whose salient entries are known.
-    salient
-        Mask of the entries that determine the class of each answer's query (answers, time, features); padding does not
-        count.
-
-    Returns
-    -------
-    FloatArray
-        (answers,), NaN where all entries are salient or none is.
+    all changes are in salient entries, 0.5 where nothing changes, NaN where all entries are salient or none is. The
+    mask (answers, time, features) has the entries that determine the class of each answer's query; padding does not
+    count.
     """
     from scipy.stats import rankdata
 
@@ -65,13 +54,7 @@ def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
 
 
 def pooled_auc(e: Explanation, salient: BoolArray) -> float:
-    """Return the area under the ROC curve of the entries of all answers together; NaN where all or none are salient.
-
-    Parameters
-    ----------
-    e, salient
-        As for :func:`salient_auc`.
-    """
+    """Return the area under the ROC curve of the entries of all answers together; NaN where all or none are salient."""
     high, low = _pooled(e, salient)
     if not len(high) or not len(low):
         return float("nan")
@@ -80,20 +63,11 @@ def pooled_auc(e: Explanation, salient: BoolArray) -> float:
 
 
 def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray, FloatArray]:
-    """Return the ROC curve of the entries of all answers together, on an even grid of false positive rates.
+    """Return the ROC curve of the entries of all answers together, at ``grid`` even false positive rates from 0 to 1.
 
-    Parameters
-    ----------
-    e, salient
-        As for :func:`salient_auc`.
-    grid
-        Number of points, from 0 to 1.
-
-    Returns
-    -------
-    fpr, tpr
-        Shares of the non-salient and of the salient entries that change more than a threshold (grid,). Where the curve
-        is vertical, ``tpr`` is its upper end; NaN where all entries are salient or none is.
+    False and true positive rates are the shares of the non-salient and of the salient entries that change more than a
+    threshold (grid,). Where the curve is vertical, the true one is its upper end; NaN where all entries are salient or
+    none is.
     """
     high, low = _pooled(e, salient)
     fpr = np.linspace(0.0, 1.0, grid)

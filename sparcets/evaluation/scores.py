@@ -204,14 +204,7 @@ def summarise(
 ) -> dict[str, dict[str, float]]:
     """Return mean, standard deviation and bootstrap interval of every measure.
 
-    Parameters
-    ----------
-    per_query
-        As in :class:`Scores`.
-    set_measures
-        Measures of the whole set: value, and number of answers.
-    seed
-        Seed of the bootstrap.
+    ``per_query`` is as in :class:`Scores`; a measure of the whole set is a value and the number of answers.
     """
     columns = averaged(per_query)
     values = np.stack(list(columns.values()), axis=1) if columns else np.zeros((len(per_query), 0))

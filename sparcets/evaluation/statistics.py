@@ -24,27 +24,12 @@ _CHUNK = 2_000_000  # draws per chunk, bounding memory
 def bootstrap_intervals(
     columns: FloatArray, groups: Any = None, n: int = 1000, seed: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the 95 % intervals of means by the percentile bootstrap, all from the same resamples.
+    """Return the 95 % intervals of means by the percentile bootstrap, all from the same ``n`` resamples.
 
-    Parameters
-    ----------
-    columns
-        Numbers (answers, measures); NaN does not count.
-    groups
-        Group of each answer (answers,). Whole groups are resampled, since answers to one query are not independent.
-        None resamples the answers.
-    n
-        Number of resamples.
-    seed
-        Seed of the draws.
+    The columns are numbers (answers, measures), of which NaN does not count. Whole groups are resampled, since answers
+    to one query are not independent; without groups (answers,), it is answers. Both ends are (measures,), NaN where
+    there is no value.
 
-    Returns
-    -------
-    low, high
-        (measures,) each, NaN where there is no value.
-
-    Examples
-    --------
     >>> low, high = bootstrap_intervals(np.array([[0.0], [1.0]] * 50))
     >>> bool(0.39 < low[0] < 0.42 and 0.58 < high[0] < 0.61)
     True

@@ -37,24 +37,12 @@ class Judge(Protocol):
 
 
 def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, FloatArray]:
-    """Return whether held-out models agree that the target is reached.
+    """Return whether held-out models, by name, agree that the target is reached.
 
-    A judge of numbers may be off by more than the target is narrow, so whether its number moves towards the target at
-    all is measured, too.
-
-    Parameters
-    ----------
-    e
-        The answers.
-    judges
-        Models by name, trained on the same task and not used by the method that made the answers.
-
-    Returns
-    -------
-    dict
-        Under each judge's name, 1 where it predicts the target, else 0, and their mean under ``"transfer"`` (answers,).
-        For numbers also, under ``"direction_<name>"``, 1 where its number is nearer to the target for the
-        counterfactual than for the query, or within it, else 0; and their mean under ``"direction"``.
+    Under each judge's name, 1 where it predicts the target, else 0, and their mean under ``"transfer"`` (answers,). A
+    judge of numbers may be off by more than the target is narrow; so there is also, under ``"direction_<name>"``, 1
+    where its number is nearer to the target for the counterfactual than for the query, or within it, and the mean under
+    ``"direction"``.
     """
     after = {name: np.asarray(judge.predict(e.counterfactual, e.lengths)) for name, judge in judges.items()}
     if e.numbers is None:

@@ -22,25 +22,15 @@ FOLDS = 5
 def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     """Return the area under the ROC curve of telling changed valid answers from recordings, and their number.
 
-    0.5 where they cannot be told apart, 1 where all can. It is the larger one of two classifiers: MiniRocket with a
-    ridge, if aeon is installed, and extra trees on the differences of neighbouring steps. Series are standardised, and
-    features that the data set does not let change are left out. A query, all answers to it, and all answers that are
-    nearest to the same training series are on one side of each fold; otherwise, series would be recognised by what they
-    have in common with each other.
+    0.5 where they cannot be told apart, 1 where all can; NaN for fewer than 20 such answers, and where the series
+    cannot be divided into folds. It is the larger one of two classifiers: MiniRocket with a ridge, if aeon is
+    installed, and extra trees on the differences of neighbouring steps. Series are standardised, and features that the
+    data set does not let change are left out. A query, all answers to it, and all answers that are nearest to the same
+    training series are on one side of each fold; otherwise, series would be recognised by what they have in common with
+    each other.
 
-    Parameters
-    ----------
-    e
-        Answers of classes, none of them to a query that is in its target already.
-    dataset
-        The recordings are its test series of the target classes.
-    rows
-        Index in ``X_test`` of each answer's query, -1 where it is not known (answers,).
-
-    Returns
-    -------
-    area, n
-        ``area`` is NaN for fewer than 20 such answers, and where the series cannot be divided into folds.
+    The answers are of classes, none of them to a query that is in its target already; ``rows`` are the indices of their
+    queries in ``X_test``, -1 where not known.
     """
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import GroupKFold

@@ -107,16 +107,10 @@ class Model(ABC):
     def check_input(
         self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo, longer: bool = True
     ) -> Series:
-        """Return series that the model can be asked about.
+        """Return series that the model can be asked about, of what the user passed; side inputs are attached to them.
 
-        Parameters
-        ----------
-        X, lengths, side
-            As the user passed them. Side inputs are attached to the series.
-        owner, like
-            Name of the fitted object that they are for, and what knows its numbers of features and steps.
-        longer
-            Whether series may be longer than those of the fit, if the model takes such.
+        ``owner`` is the name of the fitted object that they are for, ``like`` what knows its numbers of features and
+        steps. ``longer`` allows series that are longer than those of the fit, if the model takes such.
         """
         allowed = {"gaps": self.takes_gaps, "longer": longer and self.takes_longer}
         series = Series(*check_padded(X, lengths, owner=owner, like=like, **allowed))

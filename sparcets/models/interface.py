@@ -118,19 +118,9 @@ class Interface:
     def ask(self, function: Callable[..., Any], x: Any, lengths: Any, side: Mapping[str, Any]) -> Any:
         """Return what the model, or another function of it, returns for series, their lengths and side inputs by name.
 
-        What the model does to PyTorch's number of threads is taken back: models that use numba, as those of aeon, set
-        it when they are first called.
-
-        Parameters
-        ----------
-        function
-            The model.
-        x
-            Series in its layout, an array or a tensor, with zeros as padding.
-        lengths
-            True lengths (batch,), of the same kind as ``x``; None if nothing is padded.
-        side
-            Side inputs (batch, …) by name.
+        Series are in the model's layout, with zeros as padding; lengths are None if nothing is padded. What the model
+        does to PyTorch's number of threads is taken back: models that use numba, as those of aeon, set it when they are
+        first called.
         """
         x = x if isinstance(x, Tensor) else np.array(x, order="C")  # a copy: the model may write into it
         n_threads = torch.get_num_threads()
@@ -170,18 +160,8 @@ def name_of(model: Any) -> str:
 def call_in_batches(call: Callable[[IntArray], Any], n: int, batch: Batch) -> Any:
     """Return the outputs of a model for ``n`` series, one row per series, in batches that it accepts.
 
-    Parameters
-    ----------
-    call
-        Rows of series to the model's outputs for them, an array or a tensor.
-    n
-        Number of series.
-    batch
-        Smallest and largest number of series in a call. A batch that is too small has its last series several times,
-        whose further outputs are dropped.
+    A batch that is too small has its last series several times, whose further outputs are dropped.
 
-    Examples
-    --------
     >>> call_in_batches(lambda rows: print(rows) or 10 * rows, 5, (2, 4))
     [0 1 2 3]
     [4 4]
@@ -224,16 +204,11 @@ def split_side(x: Any, known: SideInputs | None, dtype: torch.dtype | None) -> t
 
 
 def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
-    """Return series (batch, time, features), an array or a tensor, as the model gets them.
+    """Return series (batch, time, features), an array or a tensor, as the model gets them: by the rule, or the
+    function.
 
-    What a function fills into a tensor is a constant: gradients flow to what was measured.
-
-    Parameters
-    ----------
-    x, lengths
-        Series with NaN, and true lengths or None.
-    missing
-        The rule, or the user's function; only what it returns for missing values is used.
+    Only what a function returns for missing values is used. In a tensor it is a constant: gradients flow to what was
+    measured.
     """
     if missing == "keep":
         return x
@@ -259,18 +234,9 @@ def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
 
 
 def pick(returned: Any, kind: Kind, part: Part | None, name: str) -> Any:
-    """Return the part of what a model returned that is its output.
+    """Return the part of what a model returned that is its output: as the user said, by its kind or by its name.
 
     Without a part, it is the only element of a tuple, or the entry of a dict that is named like the kind.
-
-    Parameters
-    ----------
-    returned
-        What the model returned: an array, a tensor, a tuple, a dict, or an object with attributes.
-    kind, part
-        What the user said of it.
-    name
-        Name of the model, for messages.
     """
     if callable(part):
         return part(returned)
@@ -310,19 +276,7 @@ def _parts(returned: Any) -> str:
 
 
 def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
-    """Return the output for ``n`` series as (batch, columns); raise if it cannot be the output of that kind.
-
-    Parameters
-    ----------
-    raw
-        What the model returned, a tensor or an array.
-    n
-        Number of series that it was given.
-    kind
-        What it was said to return.
-    name
-        Name of the model, for messages.
-    """
+    """Return the output for ``n`` series as (batch, columns); raise if it cannot be the output of that kind."""
     shape, numbers = tuple(raw.shape), kind == NUMBERS
     if n == 1 and raw.ndim < 2:
         raw = raw.reshape(1, -1)  # a model that ends in squeeze() drops the batch of one
@@ -350,14 +304,7 @@ def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
 def log_probabilities(raw: Tensor, kind: Kind, name: str) -> Tensor:
     """Return log-probabilities (batch, classes) of the output (batch, columns) of a model.
 
-    Parameters
-    ----------
-    raw
-        The output; one column of logits or of probabilities is that of class 1.
-    kind
-        What it is.
-    name
-        Name of the model, for messages.
+    One column of logits or of probabilities is that of class 1.
     """
     raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
     if not torch.is_grad_enabled():  # with gradients, a check would synchronise with the GPU
@@ -403,17 +350,7 @@ _COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages of Keras
 
 
 def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) -> ModelOutputError:
-    """Return the error for a model that raised one, with what to do where it is about shapes or a missing argument.
-
-    Parameters
-    ----------
-    form
-        What is known of the model.
-    shape
-        Of the series that it was given.
-    error
-        What it raised.
-    """
+    """Return the error for a model that raised one for series of a shape, with what to do if that is the reason."""
     text = " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".")
     missing = [one for one in list(parameters_of(form.call))[1:] if re.search(rf"missing .* required .*'{one}'", text)]
     hint = ""
@@ -437,15 +374,7 @@ def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) 
 
 
 class _Wrapped(Model):
-    """A user's model: a module, used as it is at each call and left as it was found, or a black box of arrays.
-
-    Parameters
-    ----------
-    model
-        The user's model itself.
-    interface
-        How it is called, and what it takes and returns.
-    """
+    """A user's model: a module, used as it is at each call and left as it was found, or a black box of arrays."""
 
     takes_side = True
 

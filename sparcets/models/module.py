@@ -62,17 +62,8 @@ def _keras(model: Any) -> Interface:
 class SeveralInputs(nn.Module):
     """A module or program with several inputs, called with the series and the others as arguments by name.
 
-    Parameters
-    ----------
-    model
-        Takes all in one dict; a program of ``torch.export`` takes them in the way it was exported, in their order or by
-        name.
-    names
-        Of its inputs; the one that is no side input are the series.
-    name
-        Of the model, in messages.
-    n_in_order
-        Number of inputs that a program takes in their order; None where there is one dict.
+    A model takes all in one dict; a program of ``torch.export`` takes them in the way it was exported, the first
+    ``n_in_order`` in their order and others by name. Of the names, the one that is no side input are the series.
     """
 
     def __init__(self, model: nn.Module, names: list[str], name: str, n_in_order: int | None = None) -> None:

@@ -47,13 +47,7 @@ FILES = SavedModel(file="classifier.safetensors", what="classifier", format=3)
 
 
 class _Network(Model):
-    """A network that standardises series itself.
-
-    Parameters
-    ----------
-    architecture, config
-        What is built, and how it is trained.
-    """
+    """A network that standardises series itself."""
 
     differentiable = True
     _knows_means = True
@@ -418,17 +412,7 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
 class TorchRegressor(_Network, Regressor):
     """A neural network for regression; it standardises series and numbers itself.
 
-    Parameters
-    ----------
-    architecture
-        As of a :class:`~sparcets.TorchClassifier`.
-    config
-        How it is built and trained.
-
-    Attributes
-    ----------
-    error_
-        Root mean square error on validation series, in standard deviations of the labels, after ``fit``.
+    ``error_`` is the root mean square error on validation series, in standard deviations of the labels, after a fit.
     """
 
     error_ = np.nan

@@ -128,18 +128,9 @@ class OwnModel:
             raise type(error)(f"{self.name}: {error}") from error
 
     def save(self, folder: Path, model: Classifier | Regressor, X: FloatArray, side: Side | None = None) -> None:
-        """Write what is needed to find the model again.
+        """Write what is needed to find the loaded model again into an empty folder, or one that does not exist yet.
 
-        Parameters
-        ----------
-        folder
-            An empty folder, or one that does not exist yet.
-        model
-            The model that :meth:`load` returned.
-        X
-            Training series (batch, time, features), for the scale of the random series.
-        side
-            Side inputs of the training series, of which the first are used, or None.
+        The training series give the scale of the random ones, and their first side inputs are used.
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -177,14 +168,7 @@ def needs_code(folder: Path) -> bool:
 def check_named(folder: Path, model: str | None, command: str) -> None:
     """Raise, with what to type, if a folder needs a Python file that the caller has not named.
 
-    Parameters
-    ----------
-    folder
-        Where the model was saved.
-    model
-        What the caller named, or None.
-    command
-        The command, to which ``--model …`` is added in the message.
+    To the command, ``--model …`` is added in the message.
     """
     if model is None and needs_code(folder):
         raise _not_named(folder, _read_header(folder)["source"], command)
@@ -281,14 +265,8 @@ def others_than_model(folder: Path) -> list[Path]:
 def load_any_model(folder: Path, *, device: str = "auto", model: str | None = None) -> Classifier | Regressor:
     """Read a classifier of ours, or find a model of the user again; raise unless it is there and answers as it did.
 
-    Parameters
-    ----------
-    folder
-        Where the model was saved.
-    device
-        Device of a classifier of ours.
-    model
-        The Python file and function of the user's own model, which the caller allows to be run; None allows nothing.
+    ``model`` is the Python file and function of the user's own model, which the caller allows to be run; None allows
+    nothing.
     """
     if not is_own_model(folder):
         if model is not None:

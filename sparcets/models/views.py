@@ -17,17 +17,8 @@ from sparcets.models.base import Classifier, Model, Regressor, with_prediction
 def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
     """Return a classifier of series (batch, length, features), which are padded to ``n_steps`` for the given one.
 
-    Parameters
-    ----------
-    classifier
-        Takes padded series and their true lengths.
-    length
-        True length of all series.
-    n_steps
-        Number of steps that the classifier is given; longer series are given as they are.
+    That one takes padded series and their true lengths. Longer series are given as they are.
 
-    Examples
-    --------
     >>> from sparcets.models.wrap import wrap
     >>> model = wrap(lambda X, lengths: np.stack([X.sum((1, 2)) / lengths] * 2, 1))
     >>> at_length(model, 2, 5).predict_proba(np.full((1, 2, 1), 0.5))
@@ -37,13 +28,7 @@ def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
 
 
 class View(Classifier):
-    """A model of series, seen as a classifier: its name, its device, and what it takes are its own.
-
-    Parameters
-    ----------
-    model
-        The model.
-    """
+    """A model of series, seen as a classifier: its name, its device, and what it takes are its own."""
 
     def __init__(self, model: Model) -> None:
         self.missing, self.differentiable = model.missing, model.differentiable
@@ -129,14 +114,7 @@ class Goal:
 class Within(View):
     """A regressor as a classifier of two classes, within the bounds of a goal and beyond them.
 
-    Parameters
-    ----------
-    regressor
-        The model.
-    goal
-        The numbers that count.
-    spread
-        By how much the numbers of each output usually differ (outputs,).
+    ``spread`` is by how much the numbers of each output usually differ (outputs,).
     """
 
     named = True

@@ -202,15 +202,7 @@ def check_batch(batch: Any) -> Batch | None:
 
 
 def find_lengths_form(model: Any, form: Interface, given: Any) -> Interface:
-    """Return how a model is called, with how it takes lengths: as the user says, else by an argument of such a name.
-
-    Parameters
-    ----------
-    model, form
-        The model, and how it is called.
-    given
-        What the user said, or None.
-    """
+    """Return how a model is called, with how it takes lengths: as the user says, else by an argument of such a name."""
     if given == "packed" and not (isinstance(model, nn.Module) and form.layout == "btf"):
         raise ConfigError("lengths='packed' is for an nn.Module of (batch, time, features), layout='btf'.")
     if given in ("argument", "list") and form.layout == "flat":
@@ -279,16 +271,8 @@ def find_class_names(
 ) -> tuple[str, ...] | None:
     """Return the class names, or None if unknown; raise unless all sources of them agree.
 
-    Parameters
-    ----------
-    model
-        The user's model; its ``classes_`` count, if it has them.
-    n_classes, class_names
-        What the user said.
-    kind
-        What the model returns; ``"sigmoid"`` means two classes.
-    declared
-        Number of classes that the model declares in another way.
+    These are what the user said, ``classes_`` of the model, a kind ``"sigmoid"``, which means two classes, and the
+    number that the model declares in another way.
     """
     if n_classes is not None and not is_integer(n_classes):
         raise ConfigError(f"n_classes must be a whole number, got {quoted(n_classes)}.")

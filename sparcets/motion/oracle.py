@@ -75,14 +75,8 @@ class CatchingOracle:
     test: IntArray
 
     def __call__(self, X: FloatArray, rows: IntArray) -> IntArray:
-        """Return the group of each series (batch,).
-
-        Parameters
-        ----------
-        X
-            Series (batch, 60, 20) in metres, each a changed version of a test series.
-        rows
-            Index in ``X_test`` of the original of each series, shape (batch,).
+        """Return the group of each series (batch,): a changed version (60, 20), in metres, of the test series in
+        ``rows``.
         """
         measured, known = self._measure(X, rows)
         distance = np.square((measured[:, None] - known.signs) / SPREAD).sum(2)  # (batch, groups)
@@ -123,14 +117,9 @@ def _known(counts: tuple[int, ...], seed: int) -> Known:
 
 
 def measure_signs(points: FloatArray, hip: FloatArray, contact: FloatArray) -> FloatArray:
-    """Return the signs (trials, signs) of trials.
+    """Return the signs (trials, signs) of positions in metres (trials, steps, points, x and y).
 
-    Parameters
-    ----------
-    points
-        Positions in metres (trials, steps, points, x and y).
-    hip, contact
-        Position of the hip (trials, x and y), and time of the contact in seconds (trials,).
+    The position of the hip is (trials, x and y), the time of the contact in seconds.
     """
     t = np.arange(N_STEPS) / SAMPLING_RATE
     since = t - contact[:, None]  # (trials, steps)

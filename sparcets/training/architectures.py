@@ -19,21 +19,11 @@ FEW_STEPS = 400  # of all series together; below, one matrix product is faster t
 
 
 def convolve(conv: nn.Conv1d, x: Tensor, before: int, after: int) -> Tensor:
-    """Return (batch, time, outputs) of series (batch, time, inputs), with zeros before and after them.
+    """Return (batch, time, outputs) of series (batch, time, inputs), with so many zeros before and after them.
 
-    Features stay last in memory; on a CPU that is two to three times as fast as ``nn.Conv1d`` with its transposes.
+    Features stay last in memory; on a CPU that is two to three times as fast as ``nn.Conv1d`` with its transposes. The
+    padding of ``conv`` itself is not used.
 
-    Parameters
-    ----------
-    conv
-        Weights, bias and dilation; its own padding is not used.
-    x
-        Series (batch, time, inputs).
-    before, after
-        Zeros on either side.
-
-    Examples
-    --------
     >>> conv, x = nn.Conv1d(3, 2, 5, padding=2), torch.ones(4, 9, 3)
     >>> torch.allclose(convolve(conv, x, 2, 2), conv(x.transpose(1, 2)).transpose(1, 2), atol=1e-6)
     True

@@ -23,20 +23,10 @@ FILES = SavedModel(file=FILE, what="checkpoint", format=1)
 
 
 class Checkpoint(Callback):
-    """Writes the state after every epoch.
+    """Writes the state of networks and optimisers, by name, after every epoch; the history is kept along.
 
-    Parameters
-    ----------
-    folder
-        Where the file lies.
-    networks, optimisers
-        What is trained, by name.
-    history
-        Kept along, so that it is whole after a resume.
-    identity
-        Digest of the training (settings, data); a checkpoint of another one is refused.
-    reference_proba
-        Predictions of the explained classifier for some training series; a checkpoint for another one is refused.
+    A checkpoint of a training with another ``identity`` (a digest of settings and data) is refused, and so is one for
+    another classifier, by its predictions for some training series.
     """
 
     def __init__(

@@ -20,14 +20,8 @@ class CapturedStep:
     """Runs a step eagerly at first, then captures it as a CUDA graph and replays that; eagerly if the capture fails.
 
     The warm-up steps are real steps of the training, so nothing is computed twice and the result equals that of the
-    eager step up to rounding.
-
-    Parameters
-    ----------
-    step
-        Must not wait for the device in ``update``.
-    device
-        Where it runs; anything but CUDA is passed through.
+    eager step up to rounding. The step must not wait for the device in ``update``. On anything but CUDA, it is passed
+    through.
     """
 
     def __init__(self, step: Step, device: torch.device) -> None:

@@ -50,15 +50,7 @@ def resolve_device(name: str) -> torch.device:
 
 
 def with_double_precision(name: str, owner: str) -> str:
-    """Return the name of a device that computes in double precision: the same one, or the CPU instead of ``"mps"``.
-
-    Parameters
-    ----------
-    name
-        Of a device.
-    owner
-        What needs double precision, for the log.
-    """
+    """Return the name of a device that computes in double precision: the same one, or the CPU instead of ``"mps"``."""
     if resolve_device(name).type != "mps":
         return name
     log.warning("%s needs double precision, which GPUs of Apple do not have; it runs on the CPU.", owner)
@@ -142,15 +134,8 @@ def threads_for(n_entries: int) -> Iterator[None]:
 
     Several threads of a small network wait for each other after every operation, and beside other work on the same
     cores they wait for the slowest. The number of threads can change the last bits of a result, so that it must not
-    depend on how busy the machine is.
+    depend on how busy the machine is. The entries of a batch are series times steps times features.
 
-    Parameters
-    ----------
-    n_entries
-        Entries of a batch: series times steps times features.
-
-    Examples
-    --------
     >>> before = torch.get_num_threads()
     >>> with threads_for(32 * 50 * 4):
     ...     print(torch.get_num_threads())

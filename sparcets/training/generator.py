@@ -11,13 +11,7 @@ from sparcets.training.networks import last_step, reversed_in_time
 
 
 class SparsityLayer(nn.Module):
-    """δ = ReLU(δ_pos) − ReLU(δ_neg): both signs are possible, and an exact zero is easy to reach.
-
-    Parameters
-    ----------
-    inputs, outputs
-        Sizes of the last axis.
-    """
+    """δ = ReLU(δ_pos) − ReLU(δ_neg): both signs are possible, and an exact zero is easy to reach."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -50,12 +44,8 @@ class TwoWayStack(nn.Module):
 def build_backbone(kind: str, inputs: int, hidden: int, layers: int, dropout: float) -> nn.Module:
     """Return a backbone from (batch, time, inputs) to (batch, time, 2 * hidden).
 
-    Parameters
-    ----------
-    kind
-        ``"lstm"``, ``"gru"`` or ``"tcn"``, the three that the paper names.
-    inputs, hidden, layers, dropout
-        Sizes; a TCN has two more blocks than ``layers``, so that its reach covers the usual lengths.
+    ``"lstm"``, ``"gru"`` and ``"tcn"`` are the three that the paper names; a TCN has two more blocks than ``layers``,
+    so that its reach covers the usual lengths.
     """
     if kind == "tcn":
         return TwoWayStack(inputs, hidden, layers + 2, dropout)
@@ -68,20 +58,9 @@ EMBEDDING = 8  # size of the embedding of the target class
 class Generator(nn.Module):
     """Many-to-many: all features go in, residuals of the mutable ones come out, in standardised units.
 
-    Parameters
-    ----------
-    n_features
-        Features of the query.
-    mutable
-        Indices of the features it may change; the rest of the residual is exactly 0.
-    n_targets
-        Number of target classes; 1 means a single target, and no conditioning.
-    backbone, hidden, layers, dropout
-        See :func:`~sparcets.training.generator.build_backbone`.
-    head
-        ``"sparse"`` (the sparsity layer), ``"residual"`` (linear) or ``"series"`` (a whole series through tanh).
-    low, high
-        Range of the data per feature (features,), for the ``"series"`` head.
+    ``mutable`` are the indices of the features it may change; the rest of the residual is exactly 0. One target class
+    means no conditioning. The head is ``"sparse"`` (the sparsity layer), ``"residual"`` (linear) or ``"series"`` (a
+    whole series through tanh, in the range ``low`` to ``high`` of the data per feature).
     """
 
     mutable: Tensor
@@ -132,15 +111,6 @@ class Discriminator(nn.Module):
 
     Where several classes can be claimed, the class enters by projection: the logit gains the product of the pooled
     state with a vector learnt for that class (Miyato & Koyama 2018).
-
-    Parameters
-    ----------
-    n_features
-        Features of the series.
-    n_targets
-        Number of classes that can be claimed; 1 means no conditioning.
-    backbone, hidden, layers
-        See :func:`~sparcets.training.generator.build_backbone`.
     """
 
     def __init__(self, *, n_features: int, n_targets: int, backbone: str, hidden: int, layers: int) -> None:

@@ -150,13 +150,7 @@ Batches: TypeAlias = Callable[[int], Iterable[Batch]]  # the batches of an epoch
 
 
 class Step(Protocol):
-    """One kind of training: owns the networks and optimisers, knows nothing of epochs.
-
-    Attributes
-    ----------
-    names
-        Of the values that ``update`` returns.
-    """
+    """One kind of training: owns the networks and optimisers, knows nothing of epochs."""
 
     names: tuple[str, ...]
 
@@ -189,27 +183,10 @@ def train(
 ) -> None:
     """Run epochs until they are done or a callback asks to stop.
 
-    Every epoch has a seed of its own, so that a training can be taken up at any epoch and go on as if it had never
-    stopped. Values are summed on the device and read at checks and epochs only: the loop never waits for single steps.
-
-    Parameters
-    ----------
-    step
-        What to do with a batch.
-    batches
-        The batches of each epoch.
-    epochs, start
-        Number of epochs, and the first to run.
-    seed
-        Of what the step draws at random (dropout).
-    device
-        Where it runs.
-    callbacks
-        Told after every epoch, and every ``check_every`` steps of this run.
-    check_every
-        Steps between checks; None checks at the end of epochs only.
-    validate
-        Returns named values on held-out data, measured after every epoch; None where only those of the training count.
+    Every epoch has a seed of its own, so that a training can be taken up at any epoch, ``start``, and go on as if it
+    had never stopped. Values are summed on the device and read at checks and epochs only: the loop never waits for
+    single steps. Callbacks are told after every epoch, with the values of ``validate`` on held-out data, and every
+    ``check_every`` steps of this run.
     """
     steps, in_window = 0, 0
     window = torch.zeros(len(step.names), dtype=torch.float32, device=device)  # since the last check, across epochs
@@ -243,22 +220,9 @@ def _check(callbacks: Sequence[Callback], steps: int, names: tuple[str, ...], me
 class Pairing:
     """Batches of equal size; an epoch sees every query once (the last batch is filled up from the others).
 
-    Each epoch is drawn from its own seed, so that a training can go on at any epoch without what came before.
-
-    Parameters
-    ----------
-    y
-        Labels of the training series (batch,).
-    target
-        The one class to be reached, or None for every class: then each query is sent to a random other class.
-    batch_size
-        Queries per batch.
-    balance
-        Whether queries and targets are cut to equal numbers first, as the published code does.
-    seed
-        Of all draws.
-    device
-        Where the batches are needed; an epoch's are brought there at once.
+    Each epoch is drawn from its own seed, so that a training can go on at any epoch without what came before, and
+    brought to the device at once. Without a ``target``, each query is sent to a random other class. With ``balance``,
+    queries and targets are cut to equal numbers first, as the published code does.
     """
 
     def __init__(

@@ -92,20 +92,10 @@ class LossTerm:
 
 
 class Objective:
-    """Weighted sum of named terms; a weight of 0 leaves the term out altogether.
+    """Weighted sum of named terms, the paper's five and the user's own; a weight of 0 leaves the term out altogether.
 
-    Parameters
-    ----------
-    weights
-        Of the paper's five terms.
-    n_mutable
-        Number of mutable features, for the sparsity term.
-    trains_sparsity
-        Whether the sparsity term has a gradient; False is the published behaviour, where it is reported only.
-    domain_losses
-        The user's own loss terms by name.
-    n_side
-        Number of side inputs among the features, the last ones, which the user's terms are not given.
+    Without ``trains_sparsity``, the sparsity term is reported only, which is the published behaviour. The last
+    ``n_side`` features are side inputs, which the user's terms are not given.
     """
 
     def __init__(
@@ -149,19 +139,9 @@ class Objective:
     ) -> tuple[Tensor, Tensor]:
         """Return the weighted sum, averaged over the batch, and the mean of each term in the order of ``names``.
 
-        Parameters
-        ----------
-        delta
-            Residuals (batch, time, features), standardised.
-        target
-            Wanted classes (batch,).
-        log_proba, logit
-            Log-probabilities of the classifier (batch, classes) and logits of the discriminator (batch,); empty if no
-            term needs them.
-        query_raw, counterfactual_raw
-            In the data's own units, for the user's loss terms.
-        lengths
-            True lengths of padded series (batch,), or None; the residuals are 0 beyond.
+        Residuals are standardised, and 0 in padding. Log-probabilities of the classifier (batch, classes) and logits of
+        the discriminator (batch,) are empty if no term needs them. Series in the data's own units are for the user's
+        loss terms.
         """
         count = sparsity if self.trains_sparsity else count_changed  # in the published code, it is reported only
         terms: dict[str, Callable[[], Tensor]] = {

@@ -71,15 +71,6 @@ def check_sizes(hidden: int, layers: int, shapes: Collection[Sequence[int]]) -> 
 
     A damaged number in a file may ask for a network that does not fit in memory.
 
-    Parameters
-    ----------
-    hidden, layers
-        Size of the network.
-    shapes
-        Shapes of the stored weights.
-
-    Examples
-    --------
     >>> check_sizes(8, 1, [(8, 3), (8,)])
     >>> check_sizes(8000, 1, [(8, 3), (8,)])
     Traceback (most recent call last):

@@ -20,14 +20,7 @@ FAR = 1e6  # standard deviations
 class Projection(nn.Module):
     """Moves residuals (batch, time, features) back until the constraints hold; everything in standardised units.
 
-    Parameters
-    ----------
-    bound
-        The constraints.
-    scaler
-        Scale of the features, in which ranges and limits are expressed here.
-    gaps
-        Whether entries of the queries may be missing (NaN); these never change.
+    With ``gaps``, entries of the queries may be missing (NaN); these never change.
     """
 
     editable: Tensor

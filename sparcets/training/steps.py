@@ -17,23 +17,12 @@ from sparcets.training.projection import Projection
 
 
 class ClassifierStep:
-    """Trains a network on standardised series with Adam.
+    """Trains a network of series and lengths, to logits (batch, classes), with Adam.
 
-    Parameters
-    ----------
-    network
-        Takes (batch, time, features) and lengths, returns logits (batch, classes).
-    x, y, lengths
-        All series, labels (series,) or probabilities (series, classes) to be matched, and lengths of padded series, on
-        the network's device.
-    train_rows, validation_rows
-        Rows for training and for validation.
-    lr
-        Learning rate.
-    noise
-        Standard deviation of Gaussian noise, in standard deviations of each series; added in training only.
-    label_smoothing
-        Share of each label that the training loss spreads over all classes; the validation loss uses none.
+    ``x``, ``y`` and ``lengths`` are all standardised series, their labels, or probabilities (series, classes) to be
+    matched, and lengths of padded ones, on the network's device; learnt from and watched are some of their rows. In
+    training only, ``noise`` is added, in standard deviations of each series, and ``label_smoothing`` spreads a share of
+    each label over all classes.
     """
 
     names: tuple[str, ...] = ("loss",)
@@ -116,28 +105,10 @@ class GanStep:
 
     Nothing in :meth:`update` synchronises with the device, so that a whole step can be captured as one CUDA graph.
 
-    Parameters
-    ----------
-    generator, discriminator
-        The networks, on the device of ``x``.
-    projection
-        The constraints, as a differentiable layer.
-    objective
-        The loss of the generator.
-    log_proba
-        The explained classifier: series in the data's own units (and their lengths, if there are any) to
-        log-probabilities, with gradients.
-    x
-        All training series, standardised (batch, time, features); NaN where entries are missing, which ``projection``
-        has to know of.
-    center, scale
-        To the data's own units (features,).
-    lr, betas
-        Of Adam, for both networks.
-    conditional
-        Whether the networks are conditioned on the target class.
-    lengths
-        True lengths of padded series (batch,), or None; padding is 0 in ``x``.
+    ``x`` are all training series, standardised (batch, time, features), with ``lengths`` if they are padded with 0; NaN
+    where entries are missing, which ``projection`` has to know of. ``center`` and ``scale`` lead to the data's own
+    units, of which ``log_proba``, the explained classifier, takes series and lengths. If ``conditional``, the networks
+    are told the target class.
     """
 
     def __init__(

@@ -55,14 +55,8 @@ def find_explainer(
 ) -> tuple[BaseExplainer[Any], float]:
     """Return an explainer fitted on the data, loaded if an earlier cell stored it, and the seconds the fit took.
 
-    Parameters
-    ----------
-    explainer
-        Not fitted yet. Explainers without training are fitted at once and not stored.
-    data, classifier
-        Training data, and the classifier to explain.
-    folder
-        Folder of the stored explainers; a lock keeps several processes from training the same one.
+    Explainers without training are fitted at once and not stored. A lock keeps several processes from training the same
+    one.
     """
     if not isinstance(explainer, (AdversarialExplainer, Explainer)):
         return explainer, _fit(explainer, data)

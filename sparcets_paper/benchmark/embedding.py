@@ -32,25 +32,9 @@ def embed(
     """Embed queries, real series of the target class and counterfactuals in the plane, one map per method.
 
     t-SNE with the paper's settings (2 components, perplexity 4.4, 300 iterations) on flattened series, standardised per
-    feature by the queries and targets.
+    feature by the queries and targets; with ``at_most`` so many series of each kind. Arrays of the same length are
+    subsampled alike, so the queries and the counterfactuals drawn belong together.
 
-    Parameters
-    ----------
-    queries, targets
-        Real series (batch, time, features).
-    counterfactuals
-        Series (batch, time, features) by method; with none of them, a map is that of the originals alone.
-    at_most
-        Maximum number of series of each kind in a map. Arrays of the same length are subsampled alike, so the queries
-        and the counterfactuals drawn belong together.
-
-    Returns
-    -------
-    points
-        Positions by method.
-
-    Examples
-    --------
     >>> x = np.random.default_rng(0).normal(size=(8, 5, 2))
     >>> maps = embed(x, x + 9, {"SPARCE": x + 8}, at_most=200)
     >>> maps["SPARCE"].queries.shape
@@ -69,23 +53,12 @@ def embed(
 
 
 def neighbours(points: Points) -> dict[str, float]:
-    """Return the shares of queries, targets and counterfactuals among the nearest neighbours of the counterfactuals.
+    """Return the shares of queries, targets and counterfactuals among the 5 nearest neighbours of the counterfactuals.
 
     Counterfactuals that look like real series of the target class have about as many targets next to them as other
-    counterfactuals; those that form groups of their own have counterfactuals only.
+    counterfactuals; those that form groups of their own have counterfactuals only. The points are positions in one map,
+    or flattened series (samples, entries).
 
-    Parameters
-    ----------
-    points
-        Positions in one map, or flattened series (samples, entries).
-
-    Returns
-    -------
-    shares
-        By kind, over the 5 nearest neighbours of each counterfactual; the sum is 1.
-
-    Examples
-    --------
     >>> line = np.arange(8.0)[:, None]
     >>> neighbours(Points(queries=line + 100, targets=line, counterfactuals=line + 0.1))
     {'queries': 0.0, 'targets': 0.6, 'counterfactuals': 0.4}

@@ -135,18 +135,10 @@ class Plan:
         settings: Iterable[str] = (),
         **common: Any,
     ) -> Self:
-        """Return a plan with every combination.
+        """Return a plan with every combination of data sets, classifiers, methods and seeds.
 
-        Parameters
-        ----------
-        datasets, classifiers, methods, seeds
-            Values to combine.
-        targets
-            Target classes, for all data sets or by data set.
-        settings
-            Settings of the explainers: ``"train.epochs=5"`` for all, ``"sparce:train.epochs=5"`` for one method.
-        **common
-            Other fields of :class:`Cell`, the same in all cells.
+        Targets are for all data sets or by data set. A setting of the explainers, ``"train.epochs=5"``, is for all, and
+        ``"sparce:train.epochs=5"`` for one method. Other fields of :class:`Cell` are the same in all cells.
         """
         classifiers, methods, seeds = tuple(classifiers), tuple(methods), tuple(seeds)
         own = _by_method(settings, methods)

@@ -26,14 +26,8 @@ QUARTILES = (0.25, 0.5, 0.75)
 def figure_numbers(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, Any]:
     """Return the numbers by name: ``map`` and ``space``, ``places``, ``limbs``; the last two where the data have them.
 
-    Parameters
-    ----------
-    e
-        Answers towards one target; those to queries that were in it already do not count.
-    data
-        The data of the queries.
-    rows
-        Index in ``data.X_test`` of each query.
+    Answers are those towards one target; those to queries that were in it already do not count. ``rows`` are the
+    indices of the queries in ``data.X_test``.
     """
     e = e[e.status != "unchanged"]
     if not len(e):
@@ -50,15 +44,9 @@ def figure_numbers(e: Explanation, data: Dataset, rows: IntArray) -> dict[str, A
 def places(e: Explanation, salient: BoolArray) -> dict[str, Any]:
     """Return where the answers change: the mean |δ| and the share of changed entries of several places.
 
-    The places are the ``inside`` of the box and, outside of it, the ``first`` and the ``last`` three steps and those
-    ``between``; ``outside`` is all that is not inside. ``profile`` is the mean |δ| of each step outside of the box.
-
-    Parameters
-    ----------
-    e
-        Answers.
-    salient
-        Mask of the box of each answer's query (answers, time, features).
+    The places are the ``inside`` of the box, ``salient`` (answers, time, features), and, outside of it, the ``first``
+    and the ``last`` three steps and those ``between``; ``outside`` is all that is not inside. ``profile`` is the mean
+    |δ| of each step outside of the box.
     """
     size = np.abs(standardised_delta(e))
     T = size.shape[1]

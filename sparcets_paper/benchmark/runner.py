@@ -41,36 +41,15 @@ def run_plan(
     """Run the cells of a plan that have no result yet, failed, or whose data file or code has changed since.
 
     Classifiers and judges are trained first, once for all cells that share them. A cell that fails becomes a row with
-    its error; the others continue. Several workers are separate processes, which may share one GPU. Several runs may
-    share a folder: each cell is computed by one of them, and a run ends when all its cells have a row.
+    its error; the others continue. Several workers are processes, which may share one GPU and need an importable main
+    module (``if __name__ == "__main__"``); None is this process, or with Ray one per GPU or core of the cluster.
+    Several runs may share a folder: each cell is computed by one of them, and a run ends when all its cells have a row.
 
-    Parameters
-    ----------
-    plan
-        The cells; one that occurs twice is run once.
-    folder
-        Folder of the results: ``results.jsonl``, one row per cell, appended when the cell is finished; saved answers in
-        ``explanations``, trained networks in ``classifiers``. Of the judges, the network is stored in the user's cache.
-    workers
-        Number of processes. None is 1, this one, or with Ray one per GPU or core of the cluster. Several processes need
-        an importable main module (``if __name__ == "__main__"``).
-    device
-        Device of the networks: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
-    engine, address
-        Where the cells run: ``"local"``, or ``"ray"`` with the address of the cluster, whose nodes must reach the
-        folder and the data by the same paths; see :func:`sparcets.io.engines.make_engine`.
-    code
-        Digest of the code that decides the results, which is stored in the rows; cells whose row names another one are
-        run again. None neither stores nor compares one.
-    progress
-        Whether to show a progress bar; None shows it on a terminal.
-    on_row
-        Called with every new row.
-
-    Returns
-    -------
-    rows
-        One row per cell of the plan, in its order, both new and stored ones.
+    Each finished cell is a row of ``results.jsonl`` in the folder; saved answers are in ``explanations``, trained
+    networks in ``classifiers``, and the network among the judges in the user's cache. With the engine ``"ray"``,
+    ``address`` is that of the cluster, whose nodes must reach the folder and the data by the same paths. ``code`` is a
+    digest of the code that decides the results, which is stored in the rows: cells whose row names another one are run
+    again. Returns one row per cell of the plan, in its order, both new and stored ones.
     """
     folder = Path(folder)
     for name in ("classifiers", "explainers", "explanations"):

@@ -159,16 +159,8 @@ def series(n: int, n_steps: int, n_features: int, *, seed: int) -> tuple[FloatAr
 def memory_of_stream(explainer: Any, queries: FloatArray, n: int, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield rows: peak memory of explaining ``n`` queries, its growth after the first tenth, and the rate.
 
-    Parameters
-    ----------
-    explainer
-        Fitted explainer of a ``TorchClassifier``.
-    queries
-        Series (batch, time, features), repeated until there are ``n``.
-    n
-        Number of queries.
-    folder
-        Folder for the memory map and the answers; needs three times the size of the queries.
+    The explainer is of a ``TorchClassifier``, and the queries are repeated until there are ``n``. The folder, for the
+    memory map and the answers, needs three times the size of the queries.
     """
     _peak()  # raises where it cannot be read
     explainer.classifier.save(folder / "classifier")
@@ -265,20 +257,8 @@ def run_speed(
 ) -> list[Row]:
     """Run the benchmark and store the rows as they are measured; a part that fails becomes a row with its error.
 
-    Parameters
-    ----------
-    device
-        Device of the networks.
-    sizes
-        How much is measured.
-    parts
-        Names in ``PARTS``; empty means all.
-    out
-        JSONL file. An existing file is replaced; with ``parts``, only the rows of these parts.
-    seed
-        Seed of data and weights.
-    on_row
-        Called with every new row.
+    ``parts`` are names in ``PARTS``; empty means all. The file ``out`` is replaced; with ``parts``, only the rows of
+    these.
     """
     from sparcets.training.device import resolve_device
 

@@ -20,18 +20,11 @@ RESULTS = "results.jsonl"  # in the folder of a benchmark
 
 
 class ResultStore:
-    """A file of results, one row per finished cell.
+    """A file of results, such as ``results.jsonl``, one row per finished cell; it need not exist.
 
-    The file is replaced as a whole for every new row, under a lock: a process that is killed leaves all rows before
-    intact. Every line ends with a digest of its row, which is checked by readers.
+    It is replaced as a whole for every new row, under a lock: a process that is killed leaves all rows before intact.
+    Every line ends with a digest of its row, which is checked by readers.
 
-    Parameters
-    ----------
-    path
-        The file, such as ``results.jsonl``; it need not exist.
-
-    Examples
-    --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = ResultStore(Path(folder, "results.jsonl"))

@@ -90,12 +90,7 @@ def to_peer(X: FloatArray, info: SeriesInfo, *, longest_is_time: bool) -> FloatA
 def from_peer(found: FloatArray, given: FloatArray, query: FloatArray, info: SeriesInfo) -> FloatArray:
     """Convert the answer of a peer to the units of the data (time, features); unchanged entries equal the query.
 
-    Parameters
-    ----------
-    found, given
-        Series that the peer returned, and that it was given (features, steps), standardised.
-    query
-        The query (time, features).
+    The series that it ``found``, and that it was ``given``, are (features, steps) and standardised.
     """
     moved = (found != given)[:, : info.n_steps].T
     own_units = info.scaler.inverse(found[:, : info.n_steps].T.astype(np.float64))
@@ -105,16 +100,8 @@ def from_peer(found: FloatArray, given: FloatArray, query: FloatArray, info: Ser
 class PeerModule(nn.Module):
     """A classifier as a module that takes the output of :func:`to_peer`, with a check of the time limit.
 
-    Parameters
-    ----------
-    classifier
-        The model to explain. It is not a submodule, so a peer cannot change its mode or gradients.
-    info
-        Names and scale of the series.
-    dtype
-        Data type of the series that the classifier takes.
-    output
-        Form of the output: see :class:`~sparcets_paper.peers.Algorithm`.
+    ``dtype`` is that of the series that the classifier takes, ``output`` what :class:`~sparcets_paper.peers.Algorithm`
+    says. The classifier is not a submodule, so a peer cannot change its mode or gradients.
     """
 
     def __init__(self, classifier: Classifier, info: SeriesInfo, dtype: np.dtype[Any], output: Output) -> None:

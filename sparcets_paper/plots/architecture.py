@@ -22,20 +22,8 @@ ARROWS = (
 def plot_architecture(generator: Any, discriminator: Any, classifier: Any, n_steps: int, n_features: int) -> Figure:
     r"""Draw the path from a query to its counterfactual and to the losses, with the sizes of the given networks.
 
-    Parameters
-    ----------
-    generator, discriminator, classifier
-        Recurrent networks (nn.Modules); the head of the generator is a sparsity layer.
-    n_steps, n_features
-        Size of one series.
+    These are recurrent, and the head of the generator is a sparsity layer. The figure has one axes without ticks.
 
-    Returns
-    -------
-    figure
-        One axes without ticks.
-
-    Examples
-    --------
     >>> import torch
     >>> from sparcets.training.generator import Discriminator, Generator
     >>> from sparcets.training.architectures import BiLstm

@@ -146,20 +146,10 @@ def plot_roc(curves: Mapping[str, Mapping[str, Curve]]) -> Figure:
 
 
 def plot_embedding(points: Mapping[str, Points]) -> Figure:
-    """Draw the maps returned by :func:`embed` side by side.
+    """Draw the maps returned by :func:`embed` side by side, by method.
 
-    Parameters
-    ----------
-    points
-        Positions of queries, targets and counterfactuals, each (samples, 2), by method.
+    The axes have no ticks: t-SNE preserves neighbourhoods, not distances.
 
-    Returns
-    -------
-    figure
-        One axes per method. The axes have no ticks: t-SNE preserves neighbourhoods, not distances.
-
-    Examples
-    --------
     >>> here = np.zeros((3, 2))
     >>> [axes.get_title(loc="left") for axes in plot_embedding({"SPARCE": Points(here, here + 1, here + 2)}).axes]
     ['SPARCE']

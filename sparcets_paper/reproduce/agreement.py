@@ -26,17 +26,8 @@ NEAR_ZERO, NEAR_ZERO_MARGIN = 0.05, 0.05  # errors up to this are near zero, and
 def agreement(values: Sequence[float], published: Reported, *, error: bool = False) -> Outcome | None:
     """Return how our repetitions compare with a number of the paper; None if either has no spread.
 
-    Parameters
-    ----------
-    values
-        Our repetitions.
-    published
-        The paper's number.
-    error
-        Whether the number is a classification error, for which near zero the margin is absolute.
+    For a classification error near zero, the margin is absolute.
 
-    Examples
-    --------
     >>> agreement([0.40, 0.42, 0.38, 0.41, 0.39], Reported(0.40, 0.02))
     'equivalent'
     >>> agreement([0.22, 0.24, 0.20, 0.25, 0.19], Reported(0.40, 0.06))

@@ -35,14 +35,9 @@ TOLERANCE = 1e-3
 
 
 def save_compact(e: Explanation, path: str | os.PathLike[str]) -> None:
-    """Write the answers of a run towards one class that are not ``unchanged``.
+    """Write the answers of a run towards one class that are not ``unchanged``, in about 2 bytes per changed entry.
 
-    Parameters
-    ----------
-    e
-        Answers to the test series of all other classes, or to some of them; ``query_index`` counts these.
-    path
-        The file, about 2 bytes per changed entry.
+    They are answers to the test series of all other classes, or to some of them, which ``query_index`` counts.
     """
     answered = e[e.status != "unchanged"]
     arrays = {
@@ -152,14 +147,7 @@ def saliency_panels(
 ) -> list[list[tuple[str, FloatArray | BoolArray]]]:
     """Return titles and panels (time, features) for queries of Moving Box: query, salient entries, size of the changes.
 
-    Parameters
-    ----------
-    stored
-        Runs on Moving Box, SPARCE among them.
-    which
-        Which of the queries that all methods answered.
-    labels
-        Methods.
+    ``which`` are those to take of the queries that all methods, SPARCE among them, answered.
     """
     answers = {label: stored.answers("moving_box", label) for label in labels}
     data, first = stored.dataset("moving_box"), answers["SPARCE"]
@@ -219,25 +207,10 @@ CAPTIONS = {
 def draw_figures(
     folder: Path, rows: Iterable[Row], datasets: Iterable[str], *, sources: Iterable[str] = (), redraw: bool = True
 ) -> tuple[list[Path], dict[str, str]]:
-    """Draw the figures into ``folder/figures``, each as PNG and SVG.
+    """Draw the figures into ``folder/figures``, each as PNG and SVG; those that exist only if ``redraw``.
 
-    Parameters
-    ----------
-    folder
-        Folder of the results; saved explanations are in ``explanations``.
-    rows
-        Rows of the results.
-    datasets
-        Names of the available data sets.
-    sources
-        Paths of data that the caller has named; rows cannot name others.
-    redraw
-        Whether to draw figures again that exist.
-
-    Returns
-    -------
-    paths, left_out
-        Files of the figures, and the reasons for those that could not be drawn, by name.
+    ``sources`` are the paths of data that the caller has named; rows cannot name others. Returns the files of the
+    figures, and the reasons for those that could not be drawn, by name.
     """
     stored, available = StoredRuns(folder, rows, sources), set(datasets)
     drawers: dict[str, tuple[str, Callable[[StoredRuns], Figure]]] = {

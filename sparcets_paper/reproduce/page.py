@@ -112,20 +112,10 @@ def make_page(
 ) -> str:
     """Return the report as Markdown.
 
-    Parameters
-    ----------
-    run
-        Content of the file ``reproduction.json``, see :func:`read_run`.
-    rows
-        Rows of the results.
-    figures
-        Names of the figures that exist.
-    root
-        Path of the folder of results relative to the page; ends with a slash unless empty.
-    again
-        Rows of runs that were repeated with the same seed, to see whether they give the same numbers.
-    compared
-        How later code compares with that of the rows, see :func:`~.provenance.same_code`.
+    ``run`` is the content of ``reproduction.json``, ``figures`` are the names of those that exist, and ``root`` is the
+    path of the folder of results relative to the page, with a slash at its end unless empty. ``again`` are rows of runs
+    that were repeated with the same seed, ``compared`` says how later code compares, see
+    :func:`~.provenance.same_code`.
     """
     lines = [
         "# The paper, run again",

@@ -48,17 +48,7 @@ NO_STD = " Numbers for which the paper gives no std are not marked."
 
 
 def make_tables(rows: Iterable[Row], facts: Facts, parts: Iterable[str]) -> dict[str, Table]:
-    """Return the tables of some parts of the paper, by the name of their files.
-
-    Parameters
-    ----------
-    rows
-        Rows of the results, of all parts.
-    facts
-        Facts about our data sets; data sets without facts are left out.
-    parts
-        Names in :data:`~sparcets_paper.reproduce.plans.PARTS`.
-    """
+    """Return the tables of some parts of the paper, by the names of their files; without facts, data are left out."""
     names, runs = set(parts), Runs(rows)
     tables = {"datasets": _datasets(runs, facts)}
     for stem, make in {"table1": _table1, "targets": _targets, "ablation": _ablation, "timing": _timing}.items():
