@@ -26,55 +26,25 @@ IMMUTABLE = "immutable features"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundConstraints:
-    """Constraints as arrays over (time, features), built by :meth:`sparcets.Constraints.bind`.
+    """Constraints as arrays over (time, features), built by :meth:`sparcets.Constraints.bind`."""
 
-    Attributes
-    ----------
-    editable
-        Entries that answers change (time, features): the allowed ones, without features that are constant in training.
-    mutable
-        Features that may change (features,).
-    frozen
-        Entries of frozen windows (time, features).
-    low, high
-        Bounds on changed entries (features,), infinite where unbounded.
-    limit
-        Largest difference between consecutive steps (features,), infinite where unbounded.
-    sign
-        1 increase only, -1 decrease only, 0 both (features,).
-    groups
-        Indices of features that change together or not at all.
-    tolerance
-        Changes below this are set to zero (features,).
-    max_features
-        Number of features that may change in one series, or None.
-    integer
-        Features whose changed entries are whole numbers (features,).
-    trend
-        1 where consecutive changed entries do not fall, -1 where they do not rise, 0 elsewhere (features,).
-    sums
-        Indices of features whose sum at a step does not change.
-    project
-        The user's own function, applied last, or None.
-    n_side
-        Number of side inputs among the features, the last ones, which are never mutable.
-    """
-
-    editable: BoolArray
-    mutable: BoolArray
-    frozen: BoolArray
-    low: FloatArray
+    editable: BoolArray  # entries that answers change (time, features): allowed, and not constant in training
+    mutable: BoolArray  # features that may change (features,)
+    frozen: BoolArray  # entries of frozen windows (time, features)
+    low: FloatArray  # bounds on changed entries (features,), infinite where unbounded
     high: FloatArray
-    limit: FloatArray
-    sign: IntArray
-    groups: tuple[np.ndarray[Any, Any], ...]
-    tolerance: FloatArray
-    max_features: int | None
-    integer: BoolArray
-    trend: IntArray
-    sums: tuple[np.ndarray[Any, Any], ...]
-    project: Project | None
-    n_side: int = 0
+    limit: FloatArray  # largest difference between consecutive steps (features,), infinite where unbounded
+    sign: IntArray  # 1 increase only, -1 decrease only, 0 both (features,)
+    groups: tuple[np.ndarray[Any, Any], ...]  # indices of features that change together or not at all
+    tolerance: FloatArray  # changes below this are set to zero (features,)
+    max_features: int | None  # number of features that may change in one series
+    integer: BoolArray  # features whose changed entries are whole numbers (features,)
+    trend: (
+        IntArray  # 1 where consecutive changed entries do not fall, -1 where they do not rise, 0 elsewhere (features,)
+    )
+    sums: tuple[np.ndarray[Any, Any], ...]  # indices of features whose sum at a step does not change
+    project: Project | None  # the user's own function, applied last
+    n_side: int = 0  # number of side inputs among the features, the last ones, which are never mutable
 
     @property
     def allowed(self) -> BoolArray:

@@ -33,21 +33,6 @@ MIN_LIKELY = 0.7  # agreement with the classes in another order, for that order 
 class ModelCheck(Record):
     """What ``fit`` found out about the model to explain; part of every explanation.
 
-    Attributes
-    ----------
-    score, chance
-        Share of the labels that the model agrees with, and of the most frequent class. For numbers, the share of their
-        variance that the model explains, and 0. None where the labels say nothing.
-    n_series, held_out
-        Number of series that were compared, and whether they are known to be others than those it was trained on.
-    doubts
-        Why no answer for this model is believed; phrases without a capital letter and a full stop. None for a model
-        that is better than chance and agrees with itself.
-    remarks
-        What else was found, which does not concern every answer; such phrases, too.
-    consistent
-        Whether it predicted the same when it was asked again.
-
     Examples
     --------
     >>> labels = np.arange(60) % 3
@@ -57,13 +42,17 @@ class ModelCheck(Record):
     'the classes seem to be in another order'
     """
 
+    # Share of the labels that the model agrees with, and of the most frequent class. For numbers, the share of their
+    # variance that the model explains, and 0. None where the labels say nothing.
     score: float | None
     chance: float | None
-    n_series: int
-    held_out: bool
-    consistent: bool = True
+    n_series: int  # that were compared
+    held_out: bool  # whether they are known to be others than those it was trained on
+    consistent: bool = True  # whether it predicted the same when it was asked again
+    # Why no answer for this model is believed; phrases without a capital letter and a full stop. None for a model that
+    # is better than chance and agrees with itself.
     doubts: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what else was found, which does not concern every answer; such phrases, too
 
     @classmethod
     def of_classes(cls, said: IntArray, labels: IntArray, class_names: Sequence[str], *, held_out: bool) -> ModelCheck:
@@ -159,40 +148,6 @@ def _likely_order(said: IntArray, labels: IntArray, n_classes: int) -> IntArray 
 class SeriesInfo(Record):
     """Names, units and statistics of training series of shape (batch, time, features).
 
-    Attributes
-    ----------
-    feature_names, class_names
-        Names by index.
-    units
-        Unit of each feature, or None.
-    sampling_rate
-        In Hz, or None.
-    mutable
-        Per feature, whether it may change.
-    n_steps
-        Number of steps of the (padded) series.
-    scaler
-        Mean and standard deviation per feature on the training series.
-    span
-        Largest minus smallest training value per feature; changes below 1e-6 of it do not count as changes.
-    binary
-        Per feature, whether its training values are 0 and 1.
-    low, high, max_step
-        Smallest and largest training value, and largest change between two consecutive steps, per feature.
-    max_moves
-        Largest change over at most each number of steps in ``SPANS`` (spans, features).
-    max_bends
-        Largest bend, how much more a feature moves in one step than in the one before, and the same for each number of
-        steps in ``SPANS`` (1 + spans, features).
-    unequal
-        Whether the training series have unequal lengths.
-    outcome
-        For a model that predicts numbers, what they are; None for classes.
-    side
-        The side inputs of the model, which are the last features here and never change; None if there are none.
-    model
-        How the model compared with the labels; None before that is known.
-
     Examples
     --------
     >>> from sparcets.testing.data import make_series
@@ -202,22 +157,24 @@ class SeriesInfo(Record):
 
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
-    units: tuple[str, ...] | None
-    sampling_rate: float | None
-    n_steps: int
-    unequal: bool = False
-    mutable: BoolArray
-    binary: BoolArray
-    max_moves: FloatArray
+    units: tuple[str, ...] | None  # of each feature
+    sampling_rate: float | None  # in Hz
+    n_steps: int  # of the (padded) series
+    unequal: bool = False  # whether the training series have unequal lengths
+    mutable: BoolArray  # per feature, whether it may change
+    binary: BoolArray  # per feature, whether its training values are 0 and 1
+    max_moves: FloatArray  # largest change over at most each number of steps in SPANS (spans, features)
+    # Largest bend, how much more a feature moves in one step than in the one before, and the same for each number of
+    # steps in SPANS (1 + spans, features).
     max_bends: FloatArray
-    span: FloatArray
-    low: FloatArray
+    span: FloatArray  # largest minus smallest training value; changes below 1e-6 of it do not count (features,)
+    low: FloatArray  # smallest and largest training value (features,)
     high: FloatArray
-    max_step: FloatArray
-    scaler: Scaler
-    outcome: Outcome | None = None
-    side: SideInputs | None = None
-    model: ModelCheck | None = None
+    max_step: FloatArray  # largest change between two consecutive steps (features,)
+    scaler: Scaler  # mean and standard deviation per feature on the training series
+    outcome: Outcome | None = None  # what the model predicts, if it predicts numbers; None for classes
+    side: SideInputs | None = None  # of the model, which are the last features here and never change
+    model: ModelCheck | None = None  # how the model compared with the labels; None before that is known
 
     @cached_property
     def n_features(self) -> int:

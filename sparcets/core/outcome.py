@@ -16,21 +16,11 @@ from sparcets.core.words import distinct, missing_amount
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Outcome(Record):
-    """Names, units and spread of the numbers that a model predicts.
-
-    Attributes
-    ----------
-    names
-        Of the outputs, by index.
-    units
-        Of the outputs, or None.
-    center, scale
-        Mean and standard deviation of the training labels, by output; a scale of 1 where they are all equal.
-    """
+    """Names, units and spread of the numbers that a model predicts, by output."""
 
     names: tuple[str, ...]
     units: tuple[str, ...] | None
-    center: FloatArray
+    center: FloatArray  # mean and standard deviation of the training labels; a scale of 1 where they are all equal
     scale: FloatArray
 
     @classmethod
@@ -114,22 +104,15 @@ FIELDS = ("before", "after", "bounds")
 class Numbers:
     """Predicted numbers of answers, and what counts as their target.
 
-    Attributes
-    ----------
-    before, after
-        The regressor's numbers for query and counterfactual (answers, outputs).
-    bounds
-        Smallest and largest number within the target (answers, outputs, 2), infinite where any counts.
-
     Examples
     --------
     >>> Numbers(before=np.array([[1.0]]), after=np.array([[3.0]]), bounds=np.array([[[3.0, np.inf]]])).reached.tolist()
     [True]
     """
 
-    before: FloatArray
+    before: FloatArray  # the regressor's numbers for query and counterfactual (answers, outputs)
     after: FloatArray
-    bounds: FloatArray
+    bounds: FloatArray  # smallest and largest number within the target (answers, outputs, 2), infinite where any counts
 
     def __post_init__(self) -> None:
         if self.before.shape != self.after.shape or self.bounds.shape != (*self.before.shape, 2):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from html import escape
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 
 def in_notebook() -> bool:
@@ -52,13 +52,6 @@ REDRAWN = 0.2  # seconds between two drawings in a notebook, where each is a mes
 WIDTH = 20  # characters of the bar in a notebook
 
 
-class Bar(Protocol):
-    """Receives the progress of a long computation."""
-
-    def advance(self, steps: float = 1, note: str = "") -> None:
-        """Advance by ``steps``, with an optional note shown after the bar."""
-
-
 # Called with title, steps done, total steps (None if unknown) and note, instead of drawing a bar.
 Listener: TypeAlias = Callable[[str, float, float | None, str], None]
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -82,26 +75,29 @@ def report_progress_to(listener: Listener) -> Iterator[None]:
         _listener.reset(before)
 
 
-class _SilentBar:
-    def advance(self, steps: float = 1, note: str = "") -> None:
-        pass
+class Bar:
+    """Tells a listener the progress of a long computation."""
 
-
-class _ReportingBar:
     def __init__(self, listener: Listener, title: str, total: float | None) -> None:
         self.listener, self.title, self.total, self.done = listener, title, total, 0.0
         listener(title, 0.0, total, "")
 
     def advance(self, steps: float = 1, note: str = "") -> None:
+        """Advance by ``steps``, with an optional note shown after the bar."""
         self.done += steps
         self.listener(self.title, self.done, self.total, note)
 
 
-class _NotebookBar:
+def _ignore(*_: object) -> None:
+    """Listen to nothing."""
+
+
+class _NotebookBar(Bar):
     """A line of text that is redrawn in place; needs no widgets."""
 
     def __init__(self, title: str, total: float | None) -> None:
-        self.title, self.total, self.done, self.note = title, total, 0.0, ""
+        super().__init__(_ignore, title, total)
+        self.note = ""
         self.began = self.drawn = time.monotonic()
         display = importlib.import_module("IPython.display").display
         self.line: Any = display({"text/plain": self.text()}, raw=True, display_id=True)
@@ -144,11 +140,8 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
     ...     bar.advance(2, "loss 0.5")
     """
     listener = _listener.get()
-    if listener is not None:
-        yield _ReportingBar(listener, title, total)
-        return
-    if not (_is_shown() if show is None else show):
-        yield _SilentBar()
+    if listener is not None or not (_is_shown() if show is None else show):
+        yield Bar(listener or _ignore, title, total)
         return
     if in_notebook():
         notebook_bar = _NotebookBar(title, total)
@@ -172,12 +165,7 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
     )
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=total, note="")
-
-        class _DrawnBar:
-            def advance(self, steps: float = 1, note: str = "") -> None:
-                progress.update(task, advance=steps, note=note)
-
-        yield _DrawnBar()
+        yield Bar(lambda _, done, __, note: progress.update(task, completed=done, note=note), title, total)
 
 
 _pause: ContextVar[Callable[[], None] | None] = ContextVar("pause", default=None)

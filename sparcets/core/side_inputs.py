@@ -31,15 +31,6 @@ Side = dict[str, np.ndarray[Any, Any]]  # arrays (batch, …) by name
 class SideInputs(Record):
     """What the side inputs of a model look like.
 
-    Attributes
-    ----------
-    names
-        Of the side inputs, which are the names of the model's arguments.
-    shapes
-        Of the value of one series: ``()`` for a number, ``(3,)`` for three.
-    dtypes
-        Types of NumPy in which the model is given them, by name.
-
     Examples
     --------
     >>> side = {"age": [63, 41], "dose": [[0.5, 1.0], [0.0, 2.0]]}
@@ -50,9 +41,9 @@ class SideInputs(Record):
     ((2, 4, 6), (2, 4, 3), array([63, 41]))
     """
 
-    names: tuple[str, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    dtypes: tuple[str, ...]
+    names: tuple[str, ...]  # of the model's arguments
+    shapes: tuple[tuple[int, ...], ...]  # of the value of one series: () for a number, (3,) for three
+    dtypes: tuple[str, ...]  # types of NumPy in which the model is given them, by name
 
     @classmethod
     def of(cls, side: Any) -> SideInputs:

@@ -207,31 +207,16 @@ def _written(*values: Any) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BoundTarget:
-    """A target of ``explain``, bound to the classes, or to the numbers, of a fit.
-
-    Attributes
-    ----------
-    info
-        The series and classes, or numbers, of the fit.
-    index
-        The class of each query, or the index of its target among ``numbers``; of length 1 unless there is ``one_each``.
-        None for the runner-up class of each query.
-    one_each
-        Whether there is one per query.
-    given
-        Whether the user named a target.
-    excluded
-        If any class but one is asked for, the index of that one.
-    numbers
-        For a regressor, the different targets.
-    """
+    """A target of ``explain``, bound to the classes, or to the numbers, of a fit."""
 
     info: SeriesInfo
+    # The class of each query, or the index of its target among the numbers; of length 1 unless there is one for each.
+    # None for the runner-up class of each query.
     index: IntArray | None = None
     one_each: bool = False
-    given: bool = False
-    excluded: int | None = None
-    numbers: tuple[NumberTarget, ...] = ()
+    given: bool = False  # whether the user named a target
+    excluded: int | None = None  # if any class but one is asked for, the index of that one
+    numbers: tuple[NumberTarget, ...] = ()  # for a regressor, the different targets
 
     @classmethod
     def bind(

@@ -27,38 +27,18 @@ ABOUT = ("feature_names", "class_names", "units", "sampling_rate", "mutable", "n
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Recordings:
-    """Series of a file, before they are checked or split.
+    """Series of a file, before they are checked or split; None where the file says nothing."""
 
-    Attributes
-    ----------
-    X
-        Series (batch, time, features) in the data's own units, or a list of series (time, features) of unequal length.
-    feature_names
-        Names of the features; None where unknown.
-    lengths
-        True lengths of padded series, or None.
-    labels
-        Class of each series, or the numbers (batch, outputs) to predict; None where unknown.
-    ids, subjects
-        Name and recorded person of each series; None where unknown.
-    split
-        ``"train"`` or ``"test"`` for each series; None where the file does not say.
-    salient, side
-        Entries that determine the class, and side inputs by name; None where unknown.
-    about
-        What else the file says: further arguments of :meth:`Dataset.from_arrays`.
-    """
-
-    X: Any
+    X: Any  # (batch, time, features) in the data's own units, or a list of series (time, features) of unequal length
     feature_names: tuple[str, ...] | None = None
-    lengths: IntArray | None = None
-    labels: Any = None
+    lengths: IntArray | None = None  # true lengths of padded series
+    labels: Any = None  # class of each series, or the numbers (batch, outputs) to predict
     ids: StrArray | None = None
-    subjects: StrArray | None = None
-    split: Any = None
-    salient: BoolArray | None = None
-    side: Mapping[str, Any] | None = None
-    about: Mapping[str, Any] = field(default_factory=dict)
+    subjects: StrArray | None = None  # recorded person of each series
+    split: Any = None  # "train" or "test" for each series
+    salient: BoolArray | None = None  # entries that determine the class
+    side: Mapping[str, Any] | None = None  # side inputs by name
+    about: Mapping[str, Any] = field(default_factory=dict)  # further arguments of Dataset.from_arrays
 
     def like(self, feature_names: tuple[str, ...], n_steps: int, *, padded: bool) -> Recordings:
         """Return the series with these features in this order, and as many steps; fewer if they may be ``padded``.
