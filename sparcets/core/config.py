@@ -214,7 +214,7 @@ def declared(value: Any, hint: Any, *, plain: bool = False) -> Any:
         if isinstance(value, (tuple, list) if plain else tuple):
             return tuple(declared(v, args[0], plain=plain) for v in value)
     elif hint in (int, float):
-        if isinstance(value, numbers.Integral if hint is int else numbers.Real) and not isinstance(value, bool):
+        if not isinstance(value, bool) and isinstance(value, numbers.Integral if hint is int else numbers.Real):
             with suppress(OverflowError):  # an integer beyond all floats
                 if hint is int or math.isfinite(value):
                     return hint(value)

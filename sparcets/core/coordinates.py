@@ -19,39 +19,18 @@ from sparcets.core.series import BoolArray, FloatArray
 
 @dataclass(frozen=True, kw_only=True)
 class Limb:
-    """Two points of a body whose distance is constant: a direction is turned, never stretched.
+    """Two points of a body whose distance is constant: a direction is turned, never stretched."""
 
-    Attributes
-    ----------
-    start, end
-        Features of the point nearer to the trunk, and of the other: x and y, or x, y and z.
-    bend
-        Smallest and largest angle to the limb before, in radians: signed in two coordinates, unsigned in three; None
-        where no limb comes before, or any angle occurs.
-    """
-
-    start: tuple[int, ...]
+    start: tuple[int, ...]  # features of the point nearer to the trunk, and of the other: x and y, or x, y and z
     end: tuple[int, ...]
+    # Smallest and largest angle to the limb before, in radians: signed in two coordinates, unsigned in three; None
+    # where no limb comes before, or any angle occurs.
     bend: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coordinates:
     """A map from series (…, time, features) to as many coordinates, and back.
-
-    Attributes
-    ----------
-    tolerance
-        Changes of a feature below it are none (features,): the query's own bits stay.
-    limbs
-        From the trunk outwards. The features of a limb's end hold its direction, a unit vector.
-    dependent, weights
-        Features that are linear functions of others, and the weights (dependent, features) by which they follow. None
-        of them, nor of ``orders``, belongs to the end of a limb.
-    orders
-        Pairs of features of which the first is never larger than the second.
-    whole
-        Features of whole numbers.
 
     Examples
     --------
@@ -63,12 +42,14 @@ class Coordinates:
     [[0.0, 0.0, 0.0, 2.0]]
     """
 
-    tolerance: FloatArray
-    limbs: tuple[Limb, ...] = ()
+    tolerance: FloatArray  # changes of a feature below it are none (features,): the query's own bits stay
+    limbs: tuple[Limb, ...] = ()  # from the trunk outwards; the features of an end hold its direction, a unit vector
+    # Features that are linear functions of others, and the weights (dependent, features) by which they follow. None of
+    # them, nor of orders, belongs to the end of a limb.
     dependent: tuple[int, ...] = ()
     weights: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
-    orders: tuple[tuple[int, int], ...] = ()
-    whole: tuple[int, ...] = ()
+    orders: tuple[tuple[int, int], ...] = ()  # features of which the first is never larger than the second
+    whole: tuple[int, ...] = ()  # features of whole numbers
 
     def of(self, series: FloatArray) -> FloatArray:
         """Return the coordinates of series (…, time, features), as float64."""

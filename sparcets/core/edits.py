@@ -268,13 +268,7 @@ def free_edits(query: FloatArray, made: FloatArray, feature_names: Sequence[str]
 
 @dataclass(frozen=True, eq=False)
 class EditLists:
-    """The edits of several answers.
-
-    Attributes
-    ----------
-    lists
-        Edits of each answer.
-    """
+    """The edits of several answers."""
 
     lists: tuple[tuple[Edit, ...], ...]
 

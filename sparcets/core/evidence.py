@@ -30,20 +30,6 @@ PREFIX = "evidence_"  # of the arrays in a file
 class Evidence:
     """What speaks for each answer besides the explained classifier.
 
-    Attributes
-    ----------
-    families
-        Names of the selector's families: models of other kinds, trained on the same data.
-    support
-        Share of each family that predicts the target (answers, families); NaN where unknown.
-    plausibility
-        By name, an array (answers,) each: ``distance``, ``outside``, ``jumps`` and ``stretch`` of
-        :class:`PlausibilityReference`; NaN where unknown.
-    curve
-        By name, an array (answers, points) each: ``share`` changed of what may change, smallest ``support``
-        over the families, and ``valid``, 1 where the explained classifier predicts the target, else 0. NaN where an
-        answer has fewer points; no points if no curve was requested.
-
     Examples
     --------
     >>> evidence = Evidence(families=("intervals", "shapelets"), support=np.array([[1.0, 0.8], [1.0, 0.4]]))
@@ -51,9 +37,13 @@ class Evidence:
     ([nan, nan], (2, 0))
     """
 
-    families: tuple[str, ...]
-    support: FloatArray
+    families: tuple[str, ...]  # names of the selector's: models of other kinds, trained on the same data
+    support: FloatArray  # share of each family that predicts the target (answers, families); NaN where unknown
+    # By the names of PLAUSIBILITY, an array (answers,) each, of PlausibilityReference; NaN where unknown.
     plausibility: Mapping[str, FloatArray] = field(default_factory=dict)
+    # By name, an array (answers, points) each: share changed of what may change, smallest support over the families,
+    # and valid, 1 where the explained classifier predicts the target, else 0. NaN where an answer has fewer points; no
+    # points if no curve was requested.
     curve: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -83,15 +73,7 @@ class Evidence:
         return cls(families=(), support=np.zeros((n_answers, 0)))
 
     def with_curve(self, curve: Mapping[str, FloatArray], rows: IntArray) -> Evidence:
-        """Return this evidence with the curve of the answers ``rows``; the others get no points.
-
-        Parameters
-        ----------
-        curve
-            ``share``, ``support`` and ``valid`` (rows, points).
-        rows
-            Indices of the answers.
-        """
+        """Return this evidence with the curve of the answers ``rows``; the others get no points."""
         whole = {name: np.full((len(self), values.shape[1]), np.nan) for name, values in curve.items()}
         for name, values in curve.items():
             whole[name][rows] = values
@@ -161,27 +143,16 @@ def _widen(values: FloatArray, n_columns: int) -> FloatArray:
 class Verdict(NamedTuple):
     """One verdict, as readers see it; never by its colour alone.
 
-    Attributes
-    ----------
-    word
-        As in ``Explanation.verdict``.
-    symbol
-        One character.
-    tone
-        Name of the colour: ``green``, ``amber``, ``red`` or ``grey``.
-    meaning
-        What it says, without a full stop.
-
     Examples
     --------
     >>> VERDICTS["trick"].label, VERDICTS["trick"].tone
     ('✗ trick', 'red')
     """
 
-    word: str
-    symbol: str
-    tone: str
-    meaning: str
+    word: str  # as in Explanation.verdict
+    symbol: str  # one character
+    tone: str  # name of the colour: green, amber, red or grey
+    meaning: str  # what it says, without a full stop
 
     @property
     def colour(self) -> str:
@@ -242,12 +213,7 @@ VERDICTS["unchanged"] = Verdict("unchanged", "=", "grey", "the model predicts th
 class Segments:
     """Contiguous changed steps, as parallel arrays sorted by series, feature and start.
 
-    Attributes
-    ----------
-    series, feature
-        Indices of the series and of the feature.
-    start, end
-        Half-open range of steps.
+    The range of steps is half-open.
     """
 
     series: IntArray
@@ -291,26 +257,14 @@ CHUNK = 1024  # answers at a time, bounding memory
 
 
 def shape_of(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) -> dict[str, FloatArray]:
-    """Return three measures of each counterfactual; padding and missing entries do not count.
+    """Return three measures (answers,) of each counterfactual; padding and missing entries do not count.
 
-    Parameters
-    ----------
-    answers
-        Answers of any status.
-    info, skeleton
-        Ranges of the training series, and the limbs that their features form, if any.
-
-    Returns
-    -------
-    dict
-        An array (answers,) each, NaN where unknown:
-
-        - ``outside``: number of changed entries outside the range of their feature in the training series
-        - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any training
-          series; and of moves over two to six steps, and of bends, that are larger by a quarter than any in the
-          training series, and larger than the query's
-        - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
-          features form no limb
+    - ``outside``: number of changed entries outside the range of their feature in the training series
+    - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any training
+      series; and of moves over two to six steps, and of bends, that are larger by a quarter than any in the training
+      series, and larger than the query's
+    - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the features
+      form no limb
     """
     query, made = answers.query, answers.counterfactual
     inside = Series(query, answers.lengths).inside
@@ -345,15 +299,6 @@ def fast_moves(
     """Return where a move over several steps is larger than in real series (spans, answers, time, features).
 
     A limit on single steps alone allows several large ones in a row, as no real series has them.
-
-    Parameters
-    ----------
-    query, made, changed
-        Series, counterfactuals and where they differ (answers, time, features).
-    inside
-        False in padding (answers, time).
-    info
-        Of the training series.
     """
     found = np.zeros((len(SPANS), *made.shape), dtype=bool)
     for k, span in enumerate(SPANS):
@@ -404,17 +349,6 @@ EQUAL = 1e-5  # relative difference below which distances are equal
 class PlausibilityReference:
     """Real series that answers are compared with; build it with :meth:`fit`.
 
-    Attributes
-    ----------
-    series, labels
-        At most 500 training series of each class, standardised, in float32, and their classes.
-    own_distance
-        Mean distance of each reference series to its nearest neighbours of the same class.
-    info
-        Names, scale and ranges of the data.
-    skeleton
-        The limbs that the features form, or None.
-
     Examples
     --------
     >>> import sparcets as sp
@@ -429,11 +363,11 @@ class PlausibilityReference:
     [0.0, 0.0, 0.0, 0.0]
     """
 
-    series: Series
-    labels: IntArray
-    own_distance: FloatArray
+    series: Series  # at most 500 training series of each class, standardised, in float32
+    labels: IntArray  # their classes
+    own_distance: FloatArray  # mean distance of each to its nearest neighbours of the same class
     info: SeriesInfo
-    skeleton: Skeleton | None
+    skeleton: Skeleton | None  # the limbs that the features form
 
     @classmethod
     def fit(
@@ -441,14 +375,7 @@ class PlausibilityReference:
     ) -> PlausibilityReference:
         """Choose reference series, evenly spaced within each class, and measure the distances between them.
 
-        Parameters
-        ----------
-        series, y
-            Training series in the data's own units, and their classes (batch,).
-        info
-            Names and scale of the data.
-        rows
-            The reference series, where they are chosen already.
+        ``rows`` are those series, where they are chosen already.
         """
         info = info.of_series  # side inputs never change
         if rows is None:
@@ -468,26 +395,11 @@ class PlausibilityReference:
         return replace(self, series=series, labels=np.zeros(len(rows), dtype=np.int64), own_distance=own)
 
     def measure(self, answers: Explanation) -> dict[str, FloatArray]:
-        """Return four measures of each counterfactual; padding and missing entries do not count.
+        """Return four measures (answers,) of each counterfactual: ``distance``, and those of :func:`shape_of`.
 
-        Parameters
-        ----------
-        answers
-            Answers of any status, with series like those of the fit.
-
-        Returns
-        -------
-        dict
-            An array (answers,) each:
-
-            - ``distance``: mean distance to the 5 nearest reference series of the target class (root mean square of
-              the standardised differences over the steps that both have), as the share of reference series of that
-              class that are closer to their own nearest ones; NaN if the class has fewer than two series
-            - ``outside``: number of changed entries outside the range of their feature in the training series
-            - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any
-              training series, and of moves over two to six steps that are larger by a quarter
-            - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the
-              features form no limb
+        The distance is the mean one to the 5 nearest reference series of the target class (root mean square of the
+        standardised differences over the steps that both have), as the share of reference series of that class that
+        are closer to their own nearest ones; NaN if the class has fewer than two series.
         """
         answers = answers if answers.info.side is None else side_apart(answers)
         parts = [answers[i : i + CHUNK] for i in range(0, max(len(answers), 1), CHUNK)]
