@@ -309,9 +309,9 @@ class Explanation:
         side = None if self.side is None else take_rows(self.side, rows)
         return replace(self, side=side, **known)
 
-    def _known(self, *names: str) -> Iterator[tuple[str, Any]]:
-        """Yield the names and the values of fields that are not None."""
-        return ((name, value) for name in names if (value := getattr(self, name)) is not None)
+    def _known(self, *names: str) -> list[tuple[str, Any]]:
+        """Return the names and the values of fields that are not None."""
+        return [(name, value) for name in names if (value := getattr(self, name)) is not None]
 
     def __repr__(self) -> str:
         found = ", ".join(f"{(self.status == s).sum()} {s}" for s in STATUSES if (self.status == s).any())
