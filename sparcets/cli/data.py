@@ -53,12 +53,18 @@ def _facts(dataset: Any) -> dict[str, Any]:
     import numpy as np
 
     from sparcets.core.validation import default_feature_names
+    from sparcets.data.dataset import label_table
 
+    _, rows = label_table(dataset)
+    labels: dict[str, Any] = {"classes": {name: counts for name, *counts in rows}}
+    if dataset.task == "regression":
+        known = ("unit", "training", "test")
+        labels = {"numbers": {name: dict(zip(known, facts, strict=True)) for name, *facts in rows}}
     return {
         "name": dataset.name,
         "description": dataset.description,
         "steps": dataset.n_steps,
-        **_labels(dataset),
+        **labels,
         "features": list(dataset.feature_names or default_feature_names(dataset.n_features)),
         "mutable": [True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
         "units": None if dataset.units is None else list(dataset.units),
@@ -66,15 +72,6 @@ def _facts(dataset: Any) -> dict[str, Any]:
         "lengths": None if dataset.lengths_train is None else [int(f(dataset.lengths_train)) for f in (np.min, np.max)],
         "split": dataset.split,
     }
-
-
-def _labels(dataset: Any) -> dict[str, Any]:
-    from sparcets.data.dataset import label_table
-
-    _, rows = label_table(dataset)
-    if dataset.task == "classification":
-        return {"classes": {name: list(counts) for name, *counts in rows}}
-    return {"numbers": {name: dict(zip(("unit", "training", "test"), known, strict=True)) for name, *known in rows}}
 
 
 @app.command("fetch")

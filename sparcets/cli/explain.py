@@ -11,6 +11,7 @@ import numpy as np
 import typer
 
 from sparcets.cli import options
+from sparcets.cli.options import Many, repeated
 from sparcets.core.errors import ConfigError, FeatureMismatchError, StorageError
 from sparcets.core.registry import unknown_name
 
@@ -165,34 +166,20 @@ def explain(
     curve: Annotated[
         bool, typer.Option("--curve", help="Also measure how few changes are enough; only for sparcets.")
     ] = False,
-    immutable: Annotated[options.Many, typer.Option(help="Feature that may not change; may be repeated.")] = None,
-    frozen: Annotated[
-        options.Many,
-        typer.Option(help="Steps that may not change, as START:STOP, or FEATURE=START:STOP for one; may be repeated."),
-    ] = None,
+    immutable: Annotated[Many, repeated("Feature that may not change")] = None,
+    frozen: Annotated[Many, repeated("Steps that may not change, as START:STOP, or FEATURE=START:STOP for one")] = None,
     value_range: Annotated[
-        options.Many,
-        typer.Option(
-            "--range", help="Bounds of a feature, as FEATURE=LOW:HIGH, FEATURE=LOW: or FEATURE=:HIGH; may be repeated."
-        ),
+        Many, repeated("Bounds of a feature, as FEATURE=LOW:HIGH, FEATURE=LOW: or FEATURE=:HIGH", "--range")
     ] = None,
-    max_step: Annotated[
-        options.Many, typer.Option(help="Largest change of a feature per step, as FEATURE=VALUE; may be repeated.")
-    ] = None,
-    direction: Annotated[
-        options.Many, typer.Option(help="Direction of the change, as FEATURE=up or FEATURE=down; may be repeated.")
-    ] = None,
-    group: Annotated[
-        options.Many, typer.Option(help="Features that change together, as NAME=FEATURE,FEATURE,…; may be repeated.")
-    ] = None,
+    max_step: Annotated[Many, repeated("Largest change of a feature per step, as FEATURE=VALUE")] = None,
+    direction: Annotated[Many, repeated("Direction of the change, as FEATURE=up or FEATURE=down")] = None,
+    group: Annotated[Many, repeated("Features that change together, as NAME=FEATURE,FEATURE,…")] = None,
     max_features: Annotated[int | None, typer.Option(help="Largest number of features that may change.")] = None,
-    integer: Annotated[options.Many, typer.Option(help="Feature of whole numbers; may be repeated.")] = None,
+    integer: Annotated[Many, repeated("Feature of whole numbers")] = None,
     monotone: Annotated[
-        options.Many, typer.Option(help="Feature whose changed stretches rise or fall, as FEATURE=up or FEATURE=down.")
+        Many, typer.Option(help="Feature whose changed stretches rise or fall, as FEATURE=up or FEATURE=down.")
     ] = None,
-    fixed_sum: Annotated[
-        options.Many, typer.Option(help="Features whose sum stays as it is, as FEATURE,FEATURE,…; may be repeated.")
-    ] = None,
+    fixed_sum: Annotated[Many, repeated("Features whose sum stays as it is, as FEATURE,FEATURE,…")] = None,
     workers: options.Workers = None,
     engine: options.Engine = "local",
     address: options.Address = None,

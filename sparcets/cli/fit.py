@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sparcets.cli import options
+from sparcets.cli.options import Many, repeated
 from sparcets.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,12 +41,8 @@ def fit(
         Path | None,
         typer.Option("--checkpoint", help="Folder for checkpoints, from which an interrupted training is resumed."),
     ] = None,
-    setting: Annotated[
-        options.Many, typer.Option("--set", help="Setting of the explainer, as key=value; may be repeated.")
-    ] = None,
-    classifier_setting: Annotated[
-        options.Many, typer.Option("--set-classifier", help="Setting of the classifier, as key=value; may be repeated.")
-    ] = None,
+    setting: Annotated[Many, repeated("Setting of the explainer, as key=value", "--set")] = None,
+    classifier_setting: Annotated[Many, repeated("Setting of the classifier, as key=value", "--set-classifier")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the fit that the folder holds.")] = False,
     shared: Annotated[
         bool,

@@ -39,8 +39,16 @@ Workers = Annotated[
 Data = Annotated[
     str, typer.Option("--dataset", "-d", help="Name of a data set, or path to a .npz, .csv, .parquet or .ts file.")
 ]
+Many = list[str] | None
+
+
+def repeated(about: str, *names: str) -> Any:
+    """Return an option that may be given several times."""
+    return typer.Option(*names, help=f"{about}; may be repeated.")
+
+
 DataOptions = Annotated[
-    list[str] | None,
+    Many,
     typer.Option(
         "--option", "-o", help="Option of the data set, as key=value; may be repeated; sparcets data info lists them."
     ),
@@ -94,9 +102,6 @@ def parse_options(settings: list[str] | None) -> dict[str, Any]:
         except (SyntaxError, ValueError):
             result[key.strip()] = words.get(text.lower(), text.split(",") if "," in text else text)
     return result
-
-
-Many = list[str] | None
 
 
 class Options(SimpleNamespace):
@@ -210,17 +215,13 @@ def parse_target(asked: Options, info: SeriesInfo) -> Any:
         )
     output = None if of is None else targets.name_or_index(of, outcome.names)
     if kind == "between":
-        return targets.Between(*_bounds(value), output=output)
+        try:
+            low, high = map(float, value.split(":"))
+        except ValueError:
+            raise ConfigError(f"--between must be two numbers, as LOW:HIGH, got {value!r}.") from None
+        return targets.Between(low, high, output=output)
     kinds: dict[Any, Any] = {"at_least": targets.AtLeast, "at_most": targets.AtMost, "change": targets.Change}
     return kinds[kind](value, output=output)
-
-
-def _bounds(text: str) -> tuple[float, float]:
-    try:
-        low, high = (float(end) for end in text.split(":"))
-    except ValueError:
-        raise ConfigError(f"--between must be two numbers, as LOW:HIGH, got {text!r}.") from None
-    return low, high
 
 
 Model = Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sparcets.cli.options import Classes, Device, Layout, Model, NamedAgain, Output, Seed, check_named, own_model
+from sparcets.cli import options
 from sparcets.core.registry import require_extra
 
 Host = Annotated[str, typer.Option(help="Address to listen on; by default that of this machine only.")]
@@ -29,22 +29,21 @@ def studio(
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     explainer: Annotated[
-        list[Path] | None,
-        typer.Option("--explainer", help="Folder written by `sparcets fit`, to use on the page; may be repeated."),
+        list[Path] | None, options.repeated("Folder written by `sparcets fit`, to use on the page", "--explainer")
     ] = None,
-    model: Model = None,
-    output: Output = None,
-    layout: Layout = None,
-    classes: Classes = None,
-    seed: Seed = 0,
-    device: Device = "auto",
+    model: options.Model = None,
+    output: options.Output = None,
+    layout: options.Layout = None,
+    classes: options.Classes = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
 ) -> None:
     """Start the studio, a local web application to explain series in the browser."""
     for package in ("fastapi", "uvicorn"):
         require_extra(package, "the studio", "studio")
     from sparcets.studio.app import serve
 
-    own = own_model(model, output, layout, classes)
+    own = options.own_model(model, output, layout, classes)
     for folder in explainer or []:
         _add(folder, workspace, device, model)
     serve(
@@ -69,7 +68,7 @@ def _add(folder: Path, workspace: Path, device: str, model: str | None) -> None:
     from sparcets.studio.workspace import Workspace
 
     own = model if needs_code(inside(folder, CLASSIFIER)) else None  # --model may be for the page alone
-    check_named(folder, own, "studio", "--explainer", folder)
+    options.check_named(folder, own, "studio", "--explainer", folder)
     run, explainer = load_fit(folder, device=device, model=own)
     record = add_fit(Workspace(workspace), run, explainer, folder / CLASSIFIER, folder / EXPLAINER)
     typer.echo(f"explainer: {folder} is {record.id} in the workspace", err=True)
@@ -79,7 +78,7 @@ def serve(
     model: Annotated[
         Path, typer.Argument(help="Folder written by `sparcets fit`; a Python file of your own is named by --model.")
     ],
-    own: NamedAgain = None,
+    own: options.NamedAgain = None,
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 8766,
     token: Annotated[
@@ -98,14 +97,14 @@ def serve(
     timeout: Annotated[
         float, typer.Option(min=0.1, max=3600, help="Seconds after which a request without an answer is refused.")
     ] = 30.0,
-    device: Device = "auto",
+    device: options.Device = "auto",
 ) -> None:
     """Serve a fitted explainer to programs: POST /explain, with health checks, metrics and OpenAPI."""
     for package in ("fastapi", "uvicorn", "prometheus_client"):
         require_extra(package, "the server", "serve")
     from sparcets.server.app import serve as run
 
-    check_named(model, own, "serve", model)
+    options.check_named(model, own, "serve", model)
     run(
         model,
         own_model=own,

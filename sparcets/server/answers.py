@@ -59,26 +59,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One series of a request.
-
-    Attributes
-    ----------
-    X
-        The series (time, features).
-    index, id
-        Its index in the request, and its name or None.
-    side
-        Its side inputs by name, or None.
-    counterfactual, text
-        Whether its answers hold the whole counterfactual, and a description in sentences.
-    """
+    """One series of a request (time, features)."""
 
     X: FloatArray
-    index: int = 0
+    index: int = 0  # in the request
     id: str | None = None
-    side: dict[str, Any] | None = None
-    counterfactual: bool = True
-    text: bool = True
+    side: dict[str, Any] | None = None  # its side inputs by name
+    counterfactual: bool = True  # whether its answers hold the whole counterfactual
+    text: bool = True  # and a description in sentences
 
 
 @dataclass(frozen=True, slots=True)

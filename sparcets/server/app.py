@@ -32,7 +32,7 @@ from sparcets.server.models import ExplainRequest, ExplainResponse, Health, Mode
 from sparcets.server.pool import SIGNALS, close_workers, start_workers
 from sparcets.web.access import Access, check_token, find_token
 from sparcets.web.errors import ERRORS, ApiError
-from sparcets.web.requests import Paths, SecurityMiddleware, accepted_hosts, address_of, bind, build_app, configuration
+from sparcets.web.requests import SecurityMiddleware, accepted_hosts, address_of, bind, build_app, configuration
 
 # Others, which would fill the memory of Prometheus, are counted together.
 PATHS = ("/explain", "/model", "/health", "/ready", "/metrics", "/openapi.json")
@@ -112,7 +112,7 @@ def create_app(
     app.include_router(guarded)
     _add_probes(app, batcher)
     access = Access(token, owner="server", where=WHERE)
-    app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=Paths(public=PUBLIC))
+    app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, public=PUBLIC)
 
     @app.middleware("http")
     async def count(request: Request, respond: Callable[[Request], Awaitable[Response]]) -> Response:

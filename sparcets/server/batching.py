@@ -101,9 +101,7 @@ class Batcher:
     def abandon(self) -> None:
         """Refuse all that has no answer yet: the server stops."""
         for one in self._open:
-            if not one.outcome.done():
-                failure = Failure(503, "stopping", "the server stops. Send the request again.")
-                one.outcome.set_result(failure)
+            self._settle(one, Failure(503, "stopping", "the server stops. Send the request again."))
 
     def check_room(self, number: int = 1) -> None:
         """Raise a 429 error if so many more series are too many, or could not be answered in time."""

@@ -16,20 +16,8 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.registry import require_extra
 from sparcets.core.series import FloatArray, Series
 from sparcets.core.words import seconds, signed
-from sparcets.show import style
+from sparcets.show import drawing, style
 from sparcets.show.changes import only_answer
-from sparcets.show.drawing import (
-    BEST,
-    MEANINGS,
-    SHARE,
-    Belief,
-    Curves,
-    Panel,
-    curves_of,
-    curves_of_several,
-    time_label,
-    times_of,
-)
 
 PageFigure: TypeAlias = dict[str, Any]  # data, layout and optional frames, as plotly.js expects them
 
@@ -63,7 +51,7 @@ def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
     >>> [trace["name"] for trace in curves_figure(e[0])["data"][:2]]
     ['attempt (? doubtful)', 'recorded']
     """
-    curves = curves_of(answer)
+    curves = drawing.curves_of(answer)
     data, layout = [], _panels(curves, min_height)
     for row, panel in enumerate(curves.panels):
         data += [*_made(curves, row), _recorded(curves, row)]
@@ -77,7 +65,7 @@ def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
 
 def answers_figure(answers: Explanation) -> PageFigure:
     """Return several answers to one query over its recording, each drawn where it changes something."""
-    curves = curves_of_several(answers)
+    curves = drawing.curves_of_several(answers)
     data = [trace for row in range(len(curves.panels)) for trace in (_recorded(curves, row), *_made(curves, row))]
     layout, lines = _panels(curves), 18 * len(curves.panels[0].curves)  # of the legend, in pixels
     layout["margin"]["t"] += lines
@@ -112,7 +100,7 @@ def map_figure(answer: Explanation) -> PageFigure:
     unit = "s" if answer.info.sampling_rate else "steps"
     trace = {
         "type": "heatmap",
-        "x": rounded(times_of(answer)[::every]),
+        "x": rounded(drawing.times_of(answer)[::every]),
         "y": names,
         "z": [rounded(np.where(row == 0, np.nan, row)) for row in delta.T],
         "zmin": -limit,
@@ -135,7 +123,7 @@ def map_figure(answer: Explanation) -> PageFigure:
     frame = {"mirror": True, "showline": True, "linecolor": style.FIXED, "showgrid": False, "zeroline": False}
     layout = {
         **base_layout(max(300, min(900, 15 * len(names) + TOP + BOTTOM))),
-        "xaxis": {**frame, "title": {"text": time_label(answer)}},
+        "xaxis": {**frame, "title": {"text": drawing.time_label(answer)}},
         "yaxis": {**frame, "autorange": "reversed", "automargin": True, "tickfont": {"size": 10}},
         "title": {**NOTE, "text": f"white: no change{grey}"},
         "shapes": locked,
@@ -205,7 +193,7 @@ def rounded(values: FloatArray, figures: int = 5) -> list[float | None]:
     return [None if v != v else float(f"{v:.{figures}g}") for v in values.tolist()]
 
 
-def _trace(curves: Curves, row: int, values: FloatArray, name: str, **line: Any) -> PageFigure:
+def _trace(curves: drawing.Curves, row: int, values: FloatArray, name: str, **line: Any) -> PageFigure:
     return {
         "type": "scatter",
         "mode": "lines",
@@ -221,18 +209,18 @@ def _trace(curves: Curves, row: int, values: FloatArray, name: str, **line: Any)
     }
 
 
-def _recorded(curves: Curves, row: int) -> PageFigure:
+def _recorded(curves: drawing.Curves, row: int) -> PageFigure:
     return _trace(curves, row, curves.panels[row].recorded, "recorded", color=style.BEFORE, width=1.6)
 
 
-def _made(curves: Curves, row: int) -> list[PageFigure]:
+def _made(curves: drawing.Curves, row: int) -> list[PageFigure]:
     return [
         _trace(curves, row, values, look.name, color=look.colour, width=2, dash=look.dash)
         for values, _, look in curves.panels[row].curves
     ]
 
 
-def _panels(curves: Curves, min_height: int = 0) -> PageFigure:
+def _panels(curves: drawing.Curves, min_height: int = 0) -> PageFigure:
     """Return the layout of stacked panels, each with the name and unit of its feature above it."""
     around, n = TOP + BOTTOM, len(curves.panels)
     panel_height = max(PANEL, (min_height - around + GAP) / n - GAP)
@@ -268,16 +256,17 @@ def base_layout(height: int) -> PageFigure:
     }
 
 
-def belief_figure(belief: Belief) -> PageFigure:
+def belief_figure(belief: drawing.Belief) -> PageFigure:
     """Return the curve of belief of one answer: changed values against the least convinced kind of other models."""
-    best = {"x": rounded(belief.share), "y": rounded(belief.best), "hoverinfo": "skip", "name": BEST}
+    best = {"x": rounded(belief.share), "y": rounded(belief.best), "hoverinfo": "skip", "name": drawing.BEST}
     line = {"color": style.BEFORE, "width": 1.6, "shape": "hv"}
     data: list[PageFigure] = [{"type": "scatter", "mode": "lines", "line": line, **best}]
     for word, symbol in (("believed", "circle"), ("doubtful", "diamond-open"), ("not reached", "x-thin-open")):
         if (chosen := belief.word == word).any():
             marker = {"color": VERDICTS[word].colour, "size": 8, "symbol": symbol}
             at = {"x": rounded(belief.share[chosen]), "y": rounded(belief.support[chosen])}
-            more = {"hovertemplate": "%{x:.3g} % changed, %{y:.3g} % agree<extra></extra>", "name": MEANINGS[word]}
+            hover = "%{x:.3g} % changed, %{y:.3g} % agree<extra></extra>"
+            more = {"hovertemplate": hover, "name": drawing.MEANINGS[word]}
             data.append({"type": "scatter", "mode": "markers", "marker": marker, **at, **more})
     shapes: list[PageFigure] = [
         {**BEHIND, "xref": "paper", "x0": 0, "x1": 1, "y0": 50, "y1": 104, "fillcolor": VERDICTS["believed"].tint}
@@ -289,7 +278,7 @@ def belief_figure(belief: Belief) -> PageFigure:
     agreement = "agreement of the least<br>convinced other models (%)"
     layout = {
         **base_layout(360),
-        "xaxis": {**GRID, "title": {"text": SHARE}, "rangemode": "tozero"},
+        "xaxis": {**GRID, "title": {"text": drawing.SHARE}, "rangemode": "tozero"},
         "yaxis": {**GRID, "title": {"text": agreement}, "range": [-4, 104]},
         "shapes": shapes,
         "legend": {"orientation": "h", "x": 0, "y": -0.3, "yanchor": "top"},
@@ -307,7 +296,7 @@ SVG_DASHES = {"solid": "", "dash": "7 3", "dot": "2 2", "longdash": "9 5"}
 
 def curves_svg(answer: Explanation) -> str:
     """Return the curves of :func:`curves_figure` as an SVG element of an HTML page, for paper and PDF."""
-    curves = curves_of(answer)
+    curves = drawing.curves_of(answer)
     look = curves.panels[0].curves[0].look
     height = SVG_TOP + len(curves.panels) * (SVG_PANEL + SVG_GAP) - SVG_GAP + SVG_BOTTOM
     parts = [
@@ -335,12 +324,12 @@ def _scaled(value: float, low: float, high: float, start: float, end: float) -> 
     return start + (value - low) / (high - low) * (end - start)
 
 
-def _svg_x(curves: Curves, time: float) -> float:
+def _svg_x(curves: drawing.Curves, time: float) -> float:
     low, high = float(curves.times[0]) - curves.half, float(curves.times[-1]) + curves.half
     return _scaled(time, low, high, SVG_LEFT, SVG_WIDTH - SVG_RIGHT)
 
 
-def _svg_panel(curves: Curves, panel: Panel, top: float) -> Iterator[str]:
+def _svg_panel(curves: drawing.Curves, panel: drawing.Panel, top: float) -> Iterator[str]:
     """Yield one feature: changed segments shaded, both curves, its name and the range of its values."""
     ((values, spans, look),) = panel.curves
     before, after = panel.recorded.astype(np.float64), values.astype(np.float64)
@@ -367,7 +356,7 @@ def _svg_panel(curves: Curves, panel: Panel, top: float) -> Iterator[str]:
         yield f'<text x="{SVG_LEFT - 4:g}" y="{at:g}" text-anchor="end">{text}</text>'
 
 
-def _svg_time_axis(curves: Curves, top: float) -> Iterator[str]:
+def _svg_time_axis(curves: drawing.Curves, top: float) -> Iterator[str]:
     times = curves.times.tolist()
     ticks = sorted({round(k * (len(times) - 1) / (MAX_TICKS - 1)) for k in range(MAX_TICKS)})
     for k, written in zip(ticks, seconds(*(times[k] for k in ticks)), strict=True):

@@ -11,21 +11,8 @@ import numpy as np
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.evidence import MAJORITY, VERDICTS
 from sparcets.core.explanation import Explanation
-from sparcets.show import style
+from sparcets.show import drawing, style
 from sparcets.show.changes import only_answer
-from sparcets.show.drawing import (
-    BEST,
-    MEANINGS,
-    SHARE,
-    Belief,
-    Curves,
-    Panel,
-    belief_of,
-    curves_of,
-    curves_of_several,
-    time_label,
-    title_of,
-)
 from sparcets.show.phrases import advice_note, count
 from sparcets.show.verdict import conclude, find_doubts
 
@@ -66,7 +53,7 @@ def plot_answer(answer: Explanation) -> Figure:
     ['f0', '(no', 'unit)']
     """
     answer = only_answer(answer)
-    curves, belief = curves_of(answer), belief_of(answer)
+    curves, belief = drawing.curves_of(answer), drawing.belief_of(answer)
     n = len(curves.panels)
     with style.new_figure(11, 1.4 * max(n, 3) + 1.6 + (belief is not None)) as figure:
         grid = figure.add_gridspec(n, 2, width_ratios=[1.5, 1])
@@ -118,7 +105,7 @@ def plot_answers(answers: Explanation) -> Figure:
         raise ShapeError(
             f"this figure shows the answers to one query, got those to {n_queries}. Choose one: e[e.query_index == 0]."
         )
-    curves = curves_of_several(answers)
+    curves = drawing.curves_of_several(answers)
     with style.new_figure(8, 1.4 * max(len(curves.panels), 2) + 1.4) as figure:
         all_axes = np.asarray(figure.subplots(len(curves.panels), 1, sharex=True, squeeze=False))[:, 0]
         for axes, panel in zip(all_axes, curves.panels, strict=True):
@@ -134,7 +121,9 @@ def plot_answers(answers: Explanation) -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, curves: Curves, panel: Panel, *, zorder: float, own_shades: bool = False) -> None:
+def _draw_panel(
+    axes: Axes, curves: drawing.Curves, panel: drawing.Panel, *, zorder: float, own_shades: bool = False
+) -> None:
     """Draw one feature: changed segments shaded, or marked by a bar at the bottom for each of several answers."""
     alone = len(panel.curves) == 1
     look: dict[str, Any] = {"alpha": SHADE if alone else 0.9, "lw": 0}
@@ -180,25 +169,25 @@ def _draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
         axes.axhspan(index - 0.5, index + 0.5, color=style.LOCKED, lw=0, zorder=0)
     for spine in axes.spines.values():
         spine.set(visible=True, color=style.FIXED, linewidth=0.6)  # a frame, because white areas are data
-    axes.set_xlabel(time_label(answer))
+    axes.set_xlabel(drawing.time_label(answer))
     grey = "" if answer.mutable.all() else "\ngrey: not allowed to change"
     axes.set_title(f"white: no change{grey}", loc="left")
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, label="change (standard deviations)")
 
 
-def _draw_belief(axes: Axes, belief: Belief) -> None:
+def _draw_belief(axes: Axes, belief: drawing.Belief) -> None:
     axes.axhspan(100 * MAJORITY, 104, color=VERDICTS["believed"].tint, lw=0, zorder=0)
-    axes.step(belief.share, belief.best, where="post", color=style.BEFORE, lw=1.4, label=BEST, zorder=1)
+    axes.step(belief.share, belief.best, where="post", color=style.BEFORE, lw=1.4, label=drawing.BEST, zorder=1)
     for word, marker in (("believed", "o"), ("doubtful", "D"), ("not reached", "x")):
         if (chosen := belief.word == word).any():
             colour = VERDICTS[word].colour
             face = colour if word == "believed" else "white"
             look: dict[str, Any] = {"color": colour, "mfc": face, "ms": 4, "ls": "", "zorder": 2}
-            axes.plot(belief.share[chosen], belief.support[chosen], marker, label=MEANINGS[word], **look)
+            axes.plot(belief.share[chosen], belief.support[chosen], marker, label=drawing.MEANINGS[word], **look)
     for share, line in zip(belief.limits, (":", "--"), strict=True):
         if np.isfinite(share):
             axes.axvline(share, color=style.BEFORE, lw=1, ls=line, zorder=0.5)
-    axes.set(xlabel=SHARE, ylim=(-6, 104))
+    axes.set(xlabel=drawing.SHARE, ylim=(-6, 104))
     axes.set_xlim(left=0)
     axes.set_ylabel("agreement of the\nleast convinced kind\nof other models (%)")
     axes.set_title(belief.title.replace("), ", "),\n"), loc="left", fontsize=style.TICKS)
@@ -215,7 +204,7 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
     lines = [line for text in said for line in textwrap.wrap(text, width, max_lines=2, placeholder=" …")]
     look: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top", "fontweight": "bold", "fontsize": "large"}
     # Empty lines in the title, for which the layout makes room, and the verdict in them, in its own colour.
-    figure.suptitle("\n" * len(lines) + style.escape_mathtext(title_of(answer)), **look)
+    figure.suptitle("\n" * len(lines) + style.escape_mathtext(drawing.title_of(answer)), **look)
     top = 1 - PAD / float(figure.get_size_inches()[1])
     figure.text(y=top, s=style.escape_mathtext("\n".join(lines)), color=conclusion.verdict.colour, **look)
     note = ".  ".join(part for part in (legend, advice_note(answer)) if part)

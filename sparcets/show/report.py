@@ -23,17 +23,8 @@ from sparcets.core.series import Series
 from sparcets.core.words import amount, percent
 from sparcets.io.files import as_utf8, atomic_path
 from sparcets.motion.stick_figure import body_figure
+from sparcets.show import interactive
 from sparcets.show.drawing import belief_of
-from sparcets.show.interactive import (
-    PageFigure,
-    answers_figure,
-    belief_figure,
-    curves_figure,
-    curves_svg,
-    frequency_figure,
-    map_figure,
-    plotly_js,
-)
 from sparcets.show.phrases import advice_note, change_of, count, query_name
 from sparcets.show.text import Narrative, build_narrative
 from sparcets.show.verdict import Conclusion, Measures, find_votes, measures_of, quality_findings
@@ -258,7 +249,7 @@ def write_report(
 
 
 def _page(e: Explanation, measures: list[Measures], scores: Scores | None, title: str) -> str:
-    script = plotly_js()  # first, because it raises an error without plotly
+    script = interactive.plotly_js()  # first, because it raises an error without plotly
     narratives = [build_narrative(e[i], measures=measures[i]) for i in range(min(len(e), MAX_ANSWERS))]
     left_out = len(e) - len(narratives)
     any_change = (e.valid & (e.status != "unchanged")).any()
@@ -273,7 +264,7 @@ def _page(e: Explanation, measures: list[Measures], scores: Scores | None, title
         '<nav aria-label="parts of this page"><a href="#summary">Summary</a><a href="#table">Table</a>'
         '<a href="#explanations">Explanations</a><a href="#settings">Settings</a></nav></header><main>',
         summary_section(e, scores),
-        _figure_boxes("set", {"frequency": frequency_figure(e)}) if any_change else "",
+        _figure_boxes("set", {"frequency": interactive.frequency_figure(e)}) if any_change else "",
         _table(e, measures, narratives),
         '<h2 id="explanations">Explanations</h2>',
         f'<p class="careful">Table and explanations show the first {MAX_ANSWERS}; {left_out} more are left out. '
@@ -346,7 +337,7 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
             f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
             *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),
             edits_table(e, i),
-            f'<div class="paper">{curves_svg(e[i])}</div>',
+            f'<div class="paper">{interactive.curves_svg(e[i])}</div>',
             _figure_boxes(f"pictures-{i}", dict(_figures(e, i))),
             "</article>",
         ]
@@ -372,22 +363,22 @@ def edits_table(e: Explanation, i: int) -> str:
     return f'<div class="scroll">{table(columns, rows)}</div>'
 
 
-def _figures(e: Explanation, i: int) -> Iterator[tuple[str, PageFigure]]:
-    heat_map = map_figure(e[i])
-    curves = curves_figure(e[i], min_height=heat_map["layout"]["height"])
+def _figures(e: Explanation, i: int) -> Iterator[tuple[str, interactive.PageFigure]]:
+    heat_map = interactive.map_figure(e[i])
+    curves = interactive.curves_figure(e[i], min_height=heat_map["layout"]["height"])
     heat_map["layout"]["height"] = curves["layout"]["height"]  # they are side by side
     yield "curves", curves
     yield "map", heat_map
     if (body := body_figure(e[i])) is not None:
         yield "body", body
     if (belief := belief_of(e[i])) is not None:
-        yield "belief", belief_figure(belief)
+        yield "belief", interactive.belief_figure(belief)
     others = np.flatnonzero(e.query_index == e.query_index[i])
     if others[0] == i and len(others) > 1:  # once per query, with its first answer
-        yield "answers", answers_figure(e[others])
+        yield "answers", interactive.answers_figure(e[others])
 
 
-def _figure_boxes(name: str, figures: Mapping[str, PageFigure]) -> str:
+def _figure_boxes(name: str, figures: Mapping[str, interactive.PageFigure]) -> str:
     """Return placeholders for figures and their data; each is drawn when it is scrolled into view."""
     boxes = [_placeholder(key, figure) for key, figure in figures.items()]
     text = json.dumps(figures, separators=(",", ":"), allow_nan=False)
@@ -402,7 +393,7 @@ def _packed(text: str) -> str:
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
 
 
-def _placeholder(key: str, figure: PageFigure) -> str:
+def _placeholder(key: str, figure: interactive.PageFigure) -> str:
     """Return the placeholder of one figure; its title becomes a paragraph of the page, which can be wrapped."""
     note = figure["layout"].pop("title", {}).get("text", "")
     return (

@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from sparcets.core import evidence
 from sparcets.core.errors import DataError
-from sparcets.core.evidence import (
-    MAJORITY,
-    MAX_DISTANCE,
-    MAX_STRETCH,
-    VERDICTS,
-    Verdict,
-    fast_moves,
-    limb_length,
-    relative_change,
-    sharp_bends,
-)
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SPANS, move_over
 from sparcets.core.series import Series
@@ -40,7 +30,7 @@ Measures = Mapping[str, float]  # an answer's row of Scores.per_query, or the me
 class Conclusion:
     """The verdict on one answer."""
 
-    verdict: Verdict  # with its word, symbol and colour
+    verdict: evidence.Verdict  # with its word, symbol and colour
     sentence: str  # what it means for this answer; empty where the doubts say all
     doubts: tuple[str, ...] = ()  # the most serious first: phrases without a capital letter and a full stop
 
@@ -60,7 +50,7 @@ class Conclusion:
 def conclude(answer: Explanation) -> Conclusion:
     """Return the verdict on an explanation of length 1, and what is doubted about it."""
     answer = only_answer(answer)
-    verdict = VERDICTS[str(answer.verdict[0])]
+    verdict = evidence.VERDICTS[str(answer.verdict[0])]
     if verdict.word == "unchanged":
         return Conclusion(verdict, "the model predicts the target for this series as it is")
     if verdict.word == "not reached":
@@ -94,7 +84,7 @@ def _others(answer: Explanation) -> list[str]:
         return ["no other models were asked about it"]
     if np.isnan(support).any():
         return ["it is not known what other models say about it"]
-    against = [name for name, share in zip(names, support, strict=True) if share <= MAJORITY]
+    against = [name for name, share in zip(names, support, strict=True) if share <= evidence.MAJORITY]
     if not against:
         return []
     if len(against) == len(names):
@@ -106,15 +96,15 @@ def _looks(answer: Explanation) -> list[str]:
     """Return doubts by the comparison with real series: limbs, steps, values, distance."""
     looks = {name: float(values[0]) for name, values in answer.plausibility.items()}
     doubts = []
-    if looks["stretch"] > MAX_STRETCH:
+    if looks["stretch"] > evidence.MAX_STRETCH:
         doubts.append(_stretched(answer))
     if looks["jumps"] > 0:
         doubts.append(_jumps(answer, int(looks["jumps"])))
     if looks["outside"] > 0:
         doubts.append(_outside(answer, int(looks["outside"])))
-    if looks["distance"] > MAX_DISTANCE:
+    if looks["distance"] > evidence.MAX_DISTANCE:
         real = phrases_of(answer).real_ones
-        doubts.append(f"it lies further from {real} than {percent(MAX_DISTANCE)} of them lie from each other")
+        doubts.append(f"it lies further from {real} than {percent(evidence.MAX_DISTANCE)} of them lie from each other")
     elif answer.families and np.isnan(looks["distance"]):
         doubts.append("there are too few real series of the target to compare it with")
     return doubts
@@ -126,8 +116,8 @@ def _stretched(answer: Explanation) -> str:
     assert skeleton is not None
     found = []
     for limb in skeleton.limbs:
-        before, after = (limb_length(X, skeleton, limb)[0] for X in (answer.query, answer.counterfactual))
-        relative = relative_change(before, after)
+        before, after = (evidence.limb_length(X, skeleton, limb)[0] for X in (answer.query, answer.counterfactual))
+        relative = evidence.relative_change(before, after)
         step = int(relative.argmax())
         found.append((float(relative[step]), float(before[step]), float(after[step]), limb))
     worst, before_m, after_m, limb = max(found)
@@ -148,11 +138,11 @@ def _jumps(answer: Explanation, n: int) -> str:
     if excess[feature] > 0:
         return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
     ratios = []
-    for k, fast in enumerate(fast_moves(answer.query, made, changed, Series(made).inside, info)):
+    for k, fast in enumerate(evidence.fast_moves(answer.query, made, changed, Series(made).inside, info)):
         moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)
         limits = np.maximum(info.max_moves[k], TINY)
         ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
-    sharp = sharp_bends(answer.query, made, changed, Series(made).inside, info).any((0, 1, 2))
+    sharp = evidence.sharp_bends(answer.query, made, changed, Series(made).inside, info).any((0, 1, 2))
     if not ratios and sharp.any():
         return f"{answer.feature_names[int(sharp.argmax())]} bends more sharply than in any real series"
     if not ratios:

@@ -14,15 +14,7 @@ from sparcets.core.errors import ConstraintError
 from sparcets.core.evidence import find_segments
 from sparcets.core.registry import unknown_name
 from sparcets.core.series import BoolArray, FloatArray
-from sparcets.studio import results
-from sparcets.studio.models import (
-    ConstraintsRequest,
-    CurveResponse,
-    ExplainRequest,
-    ExplainResponse,
-    Limits,
-    Stroke,
-)
+from sparcets.studio import models, results
 from sparcets.studio.recordings import AllRecordings, Chosen
 from sparcets.web.errors import ApiError
 
@@ -85,13 +77,13 @@ def bump(n_steps: int, at: int, width: int) -> FloatArray:
 
 
 def draw(
-    series: FloatArray, strokes: Sequence[Stroke], feature_names: Sequence[str], mutable: BoolArray, length: int
+    series: FloatArray, strokes: Sequence[models.Stroke], feature_names: Sequence[str], mutable: BoolArray, length: int
 ) -> tuple[FloatArray, dict[str, list[tuple[int, int]]]]:
     """Return a series (time, features) with strokes added, and the windows of each feature that they change.
 
     Nothing is drawn on the padding, that is, after ``length`` steps.
 
-    >>> pulled = Stroke(feature="b", at=2, width=1, by=4.0)
+    >>> pulled = models.Stroke(feature="b", at=2, width=1, by=4.0)
     >>> made, windows = draw(np.zeros((5, 2)), [pulled], ["a", "b"], np.array([True, True]), 5)
     >>> made[:, 1].tolist(), windows
     ([0.0, 2.0, 4.0, 2.0, 0.0], {'b': [(1, 4)]})
@@ -126,14 +118,14 @@ class Answers:
         self._kept: LruCache[Explanation] = LruCache(
             service.limits.answer_bytes, lambda kept: kept.query.nbytes + kept.counterfactual.nbytes
         )
-        self._curves: LruCache[CurveResponse] = LruCache(CURVES)
+        self._curves: LruCache[models.CurveResponse] = LruCache(CURVES)
 
-    def respond(self, request: ExplainRequest) -> ExplainResponse:
+    def respond(self, request: models.ExplainRequest) -> models.ExplainResponse:
         """Return the response to a request."""
         check_size(request, self.service.limits.rows, self.service.limits)
         return results.to_response(self.explanation(request), request.rows)
 
-    def explanation(self, request: ExplainRequest) -> Explanation:
+    def explanation(self, request: models.ExplainRequest) -> Explanation:
         """Return the answers to a request; only queries whose answers are not in memory are explained."""
         kept = self._find(request)
         left = [row for row, answers in kept.items() if answers is None]
@@ -142,26 +134,30 @@ class Answers:
             check_size(asked, self.service.limits.rows, self.service.limits)
             found = self.explain(asked)
             for k, row in enumerate(left):
-                kept[row] = self._keep(request, row, found[found.query_index == k])
+                kept[row] = answers = found[found.query_index == k]
+                self._kept.put(_key(request, row), answers)
+                if request.target is None:  # the next request names the class that was the runner-up
+                    named = request.model_copy(update={"target": str(answers.target_names[0])})
+                    self._kept.put(_key(named, row), answers)
         return _joined([kept[row] for row in request.rows])
 
-    def known(self, request: ExplainRequest) -> Explanation | None:
+    def known(self, request: models.ExplainRequest) -> Explanation | None:
         """Return the answers to a request if all of them are in memory."""
         kept = self._find(request)
         return None if None in kept.values() else _joined([kept[row] for row in request.rows])
 
-    def _find(self, request: ExplainRequest) -> dict[int, Explanation | None]:
+    def _find(self, request: models.ExplainRequest) -> dict[int, Explanation | None]:
         """Return the answers that are in memory, by row."""
         check_size(request, self.service.limits.exported_rows, self.service.limits)
         self.service.workspace.path("explainers", request.explainer)  # raises if the explainer was removed meanwhile
         return {row: self._kept.find(_key(request, row)) for row in request.rows}
 
-    def explain(self, request: ExplainRequest) -> Explanation:
+    def explain(self, request: models.ExplainRequest) -> Explanation:
         """Compute the answers to a request."""
         chosen = self._recordings(request).choose(request.rows)
         return self._drawn(request, chosen) if request.strokes else self._ask(request, chosen)
 
-    def _ask(self, request: ExplainRequest, chosen: Chosen, drawn: Windows | None = None) -> Explanation:
+    def _ask(self, request: models.ExplainRequest, chosen: Chosen, drawn: Windows | None = None) -> Explanation:
         explainer = self.service.explainer(request.explainer)
         return explainer.explain(
             **chosen._asdict(),
@@ -172,7 +168,7 @@ class Answers:
             progress=False,
         )
 
-    def _drawn(self, request: ExplainRequest, chosen: Chosen) -> Explanation:
+    def _drawn(self, request: models.ExplainRequest, chosen: Chosen) -> Explanation:
         """Answer with what was drawn by hand, or with that and the rest that was found."""
         from sparcets.methods.evidence import review
 
@@ -202,7 +198,7 @@ class Answers:
         index = np.zeros(len(answer), dtype=np.int64)
         return replace(answer, query_index=index, ids=several.ids, subjects=several.subjects)
 
-    def curve(self, request: ExplainRequest) -> CurveResponse:
+    def curve(self, request: models.ExplainRequest) -> models.CurveResponse:
         """Return how belief falls as less may change, for the recording of a request; its cap does not matter."""
         from sparcets.methods.evidence import add_curve
 
@@ -217,20 +213,13 @@ class Answers:
             self._curves.put(key, found)
         return found
 
-    def _recordings(self, request: ExplainRequest) -> AllRecordings:
+    def _recordings(self, request: models.ExplainRequest) -> AllRecordings:
         return self.service.recordings(self.service.workspace.explainer(request.explainer).dataset)
 
-    def _keep(self, request: ExplainRequest, row: int, explanation: Explanation) -> Explanation:
-        self._kept.put(_key(request, row), explanation)
-        if request.target is None:  # the next request names the class that was the runner-up
-            named = request.model_copy(update={"target": str(explanation.target_names[0])})
-            self._kept.put(_key(named, row), explanation)
-        return explanation
 
-
-def _key(request: ExplainRequest, row: int) -> str:
+def _key(request: models.ExplainRequest, row: int) -> str:
     asked = request.model_copy(update={"rows": [row]})
-    return asked.model_dump_json(include=set(ExplainRequest.model_fields))
+    return asked.model_dump_json(include=set(models.ExplainRequest.model_fields))
 
 
 def _joined(kept: Sequence[Explanation | None]) -> Explanation:
@@ -242,11 +231,11 @@ def _joined(kept: Sequence[Explanation | None]) -> Explanation:
 
 
 def to_constraints(
-    rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None
+    rules: models.ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None
 ) -> Constraints:
     """Return the constraints of a request as ``sp.Constraints``; windows that were ``drawn`` by hand stay as they are.
 
-    >>> rules = ConstraintsRequest(frozen=[(0, 2)], frozen_features={"b": [(4, 5)]})
+    >>> rules = models.ConstraintsRequest(frozen=[(0, 2)], frozen_features={"b": [(4, 5)]})
     >>> to_constraints(rules, ["a", "b"]).frozen
     {'a': [(0, 2)], 'b': [(0, 2), (4, 5)]}
     """
@@ -263,7 +252,7 @@ def to_constraints(
     return Constraints(**given)
 
 
-def check_size(request: ExplainRequest, rows: int, limits: Limits) -> None:
+def check_size(request: models.ExplainRequest, rows: int, limits: models.Limits) -> None:
     """Raise an error for more than ``rows`` queries, or too many counterfactuals per query."""
     if len(request.rows) > rows:
         raise ApiError(413, "too_many_rows", f"{len(request.rows)} queries in one request; at most {rows}. Split them.")

@@ -30,18 +30,9 @@ from sparcets.studio.routes import PREFIX, build_router
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
 from sparcets.studio.workspace import Workspace
+from sparcets.web import requests
 from sparcets.web.access import TOKEN_FILE, Access, Sessions, bearer, find_token
 from sparcets.web.errors import ERRORS
-from sparcets.web.requests import (
-    LOOPBACK,
-    Paths,
-    SecurityMiddleware,
-    accepted_hosts,
-    address_of,
-    bind,
-    build_app,
-    configuration,
-)
 
 if TYPE_CHECKING:
     from sparcets.models.own_model import OwnModel
@@ -50,7 +41,7 @@ if TYPE_CHECKING:
 STATIC = Path(__file__).parent / "static"
 LOGIN = f"{PREFIX}/login"
 # The page itself holds no data; what it shows comes from the API.
-PATHS = Paths(public=re.compile(rf"/|/login|/static/.*|{LOGIN}"), api="/api/", static="/static/")
+PATHS: dict[str, Any] = {"public": re.compile(rf"/|/login|/static/.*|{LOGIN}"), "api": "/api/", "static": "/static/"}
 WHERE = (
     "Open the address that the studio printed in its terminal. Programs send the header 'Authorization: Bearer "
     f"<token>'; the token is in the file {TOKEN_FILE!r} of the workspace."
@@ -61,7 +52,7 @@ def create_app(
     workspace: Path,
     *,
     token: str,
-    hosts: tuple[str, ...] | None = LOOPBACK,
+    hosts: tuple[str, ...] | None = requests.LOOPBACK,
     limits: Limits | None = None,
     seed: int = 0,
     device: str = "auto",
@@ -90,13 +81,13 @@ def create_app(
         service.close()
 
     about = "What would have to be different in this recording for the model to say something else?"
-    app = build_app("studio", about, openapi_url=f"{PREFIX}/openapi.json", lifespan=lifespan)
+    app = requests.build_app("studio", about, openapi_url=f"{PREFIX}/openapi.json", lifespan=lifespan)
     # Documents the token in the OpenAPI description; the middleware checks it.
     guarded = [Depends(HTTPBearer(auto_error=False))]
     app.include_router(build_router(service, jobs, uploads), dependencies=guarded)
     app.include_router(_session_router(access, sessions, guarded))
     _add_page(app)
-    app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, paths=PATHS)
+    app.add_middleware(requests.SecurityMiddleware, access=access, hosts=hosts, limits=limits, **PATHS)
     return app
 
 
@@ -167,9 +158,11 @@ def serve(
     folder = Workspace(workspace)
     folder.make_private()
     token, limits, sessions = find_token(folder.folder / TOKEN_FILE, token), Limits(), Sessions()
-    app = create_app(workspace, hosts=accepted_hosts(host), token=token, limits=limits, sessions=sessions, **options)
-    with bind(host, port) as opened:
-        address = address_of(opened, host)
+    app = create_app(
+        workspace, hosts=requests.accepted_hosts(host), token=token, limits=limits, sessions=sessions, **options
+    )
+    with requests.bind(host, port) as opened:
+        address = requests.address_of(opened, host)
         login = f"{address}/login"
 
         def new_page() -> str:
@@ -185,7 +178,7 @@ def serve(
         say("Stop it with Ctrl-C.")
         if open_page:
             webbrowser.open(_opening_file(folder.folder, page).as_uri())
-        config = configuration(app, limits, backlog=BACKLOG, stop_seconds=2)
+        config = requests.configuration(app, limits, backlog=BACKLOG, stop_seconds=2)
         uvicorn.Server(config).run(sockets=[opened])
 
 

@@ -85,11 +85,12 @@ def python_code(
     classifier = workspace.classifier(explainer.classifier)
     dataset = workspace.dataset(explainer.dataset)
     limits = _constraints(request.constraints, dataset.feature_names)
+    source = Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
     lines = [
         f"# Run this in the studio's workspace, {workspace.folder.name}.",
         "import sparcets as sp",
         "",
-        f"ds = sp.load_dataset({_source(dataset)!r}, seed={dataset.seed})",
+        f"ds = sp.load_dataset({source!r}, seed={dataset.seed})",
         *_classifier(workspace, classifier, dataset, own),
         f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
         *_queries(workspace, dataset, recordings, request.rows),
@@ -159,10 +160,6 @@ def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllReco
         _explain(request, recordings, limits, "drawn"),
         f"e = review(ex, X{n}, e.counterfactual, e.target{lengths}{given}, status=e.status, reason=e.reason)",
     ]
-
-
-def _source(dataset: DatasetRecord) -> str:
-    return Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
 
 
 def _classifier(

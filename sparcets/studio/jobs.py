@@ -21,7 +21,7 @@ from sparcets.core.errors import SparcetsError
 from sparcets.io.files import read_json, write_json
 from sparcets.studio import processes
 from sparcets.studio.models import FitExplainer, Job, JobKind, Limits, TrainClassifier
-from sparcets.studio.workspace import Kind, Workspace, new_id
+from sparcets.studio.workspace import Workspace, new_id
 from sparcets.web.errors import ApiError, ErrorBody
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 FILE = "trainings.json"
+ACTIVE = ("queued", "running")
 LOST = ErrorBody(code="lost", message="the studio ended before this training did. Start it again.")
 log = logging.getLogger(__name__)
 
@@ -46,25 +47,13 @@ def read_trainings(folder: Path) -> list[Job]:
     except (SparcetsError, ValidationError, TypeError, KeyError) as error:
         log.warning("the list of trainings cannot be read and begins anew: %s", error)
         return []
-    return [_as_it_is(folder, job) for job in jobs]
-
-
-def _as_it_is(folder: Path, job: Job) -> Job:
-    """Return a training of a studio that has ended: one that was not finished is lost, unless its result is there."""
-    if job.state not in ("queued", "running"):
-        return job
-    ended: dict[str, Any] = {"state": "lost", "error": LOST, "left": None}
-    if (folder / f"{job.kind}s" / job.id).is_dir():
-        ended = {"state": "done", "result": job.id, "share": 1.0, "left": None}
-    return job.model_copy(update={**ended, "stage": "", "note": ""})
-
-
-def write_trainings(folder: Path, jobs: Sequence[Job]) -> None:
-    """Write the trainings of a workspace; only its owner can read the file."""
-    try:
-        write_json(folder / FILE, {"trainings": [job.model_dump() for job in jobs]}, private=True)
-    except SparcetsError as error:  # a full disk ends no training
-        log.warning("the list of trainings was not stored: %s", error)
+    for job in (job for job in jobs if job.state in ACTIVE):
+        job.left, job.stage, job.note = None, "", ""
+        if (folder / f"{job.kind}s" / job.id).is_dir():  # the studio ended before it was told of the result
+            job.state, job.result, job.share = "done", job.id, 1.0
+        else:
+            job.state, job.error = "lost", LOST
+    return jobs
 
 
 # Expected share of the time of each stage, where a training has several; measured with the default settings. A stage
@@ -121,7 +110,6 @@ class TrainingProgress:
 
 
 MAX_FINISHED = 50  # finished jobs that stay listed
-ACTIVE = ("queued", "running")
 
 
 class Jobs:
@@ -225,7 +213,12 @@ class Jobs:
         self._store()
 
     def _store(self) -> None:
-        write_trainings(self.workspace.folder, list(self._jobs.values()))
+        """Write the list of trainings; only its owner can read the file."""
+        trainings = [job.model_dump() for job in self._jobs.values()]
+        try:
+            write_json(self.workspace.folder / FILE, {"trainings": trainings}, private=True)
+        except SparcetsError as error:  # a full disk ends no training
+            log.warning("the list of trainings was not stored: %s", error)
 
     async def _run(self, job: Job, request: TrainClassifier | FitExplainer) -> None:
         """Run a job when it is its turn."""
@@ -243,7 +236,7 @@ class Jobs:
                 log.exception("%s failed", job.title)
                 error = ErrorBody(code="internal", message=f"the job could not be run: {problem}")
             finally:
-                self.workspace.remove_unfinished(_folder(job), job.id)
+                self.workspace.remove_leftovers("classifiers" if job.kind == "classifier" else "explainers")
             self._finish(job, "done" if error is None else "failed", error)
             del self._tasks[job.id]
 
@@ -278,7 +271,3 @@ class Jobs:
             return failure if code else None
         message = f"the process ended unexpectedly (exit code {code}); see the studio's terminal output."
         return ErrorBody(code="process_died", message=message)
-
-
-def _folder(job: Job) -> Kind:
-    return "classifiers" if job.kind == "classifier" else "explainers"

@@ -136,14 +136,19 @@ class DatasetRecord(BaseModel):
     padded: bool
 
 
-class Series(BaseModel):
-    """One recording; ``values`` is (time, features) in the data's own units."""
+class Recording(BaseModel):
+    """A recording by its row in the list, and its label, if it has one."""
 
     row: int
     part: Part
     id: str | None = None
     subject: str | None = None
     label: str | None
+
+
+class Series(Recording):
+    """One recording; ``values`` is (time, features) in the data's own units."""
+
     length: int
     values: list[list[float | None]]
 
@@ -211,14 +216,9 @@ class Job(BaseModel):
     result: Id | None = None
 
 
-class QuerySummary(BaseModel):
+class QuerySummary(Recording):
     """A recording in the list: its label, if it has one, and the classifier's prediction."""
 
-    row: int
-    part: Part
-    id: str | None = None
-    subject: str | None = None
-    label: str | None
     predicted: str
     probability: float
 

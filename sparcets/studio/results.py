@@ -16,7 +16,6 @@ from sparcets.web.schema import EditModel
 
 if TYPE_CHECKING:
     from sparcets.core.explanation import Explanation
-    from sparcets.show.verdict import Conclusion
 
 
 def series(recordings: AllRecordings, row: int) -> models.Series:
@@ -24,10 +23,7 @@ def series(recordings: AllRecordings, row: int) -> models.Series:
     recordings.check(row, 404)
     part, index = recordings.place(row)
     return models.Series(
-        row=row,
-        part=_part(recordings, row),
-        **_names(recordings.ids, recordings.subjects, row),
-        label=_label(recordings, row),
+        **_recording(recordings, row),
         length=recordings.length(row),
         values=_plain(recordings.parts[part].X[index]),
     )
@@ -52,27 +48,18 @@ def query_page(recordings: AllRecordings, predictions: Predictions, chosen: mode
     shown = rows[chosen.offset : chosen.offset + chosen.limit]
     proba = predictions.of(shown)
     items = [
-        models.QuerySummary(
-            row=int(row),
-            part=_part(recordings, int(row)),
-            **_names(recordings.ids, recordings.subjects, int(row)),
-            label=_label(recordings, int(row)),
-            predicted=names[int(p.argmax())],
-            probability=float(p.max()),
-        )
-        for row, p in zip(shown, proba, strict=True)
+        models.QuerySummary(**_recording(recordings, row), predicted=names[int(p.argmax())], probability=float(p.max()))
+        for row, p in zip(shown.tolist(), proba, strict=True)
     ]
     counts: Any = {name: int((recordings.part_names == name).sum()) for name in ("test", "train", "new")}
     return models.QueryPage(total=len(rows), counts=counts, items=items)
 
 
-def _part(recordings: AllRecordings, row: int) -> Any:
-    return str(recordings.part_names[row])
-
-
-def _label(recordings: AllRecordings, row: int) -> str | None:
-    label = int(recordings.labels[row])
-    return None if label < 0 else recordings.class_names[label]
+def _recording(recordings: AllRecordings, row: int) -> dict[str, Any]:
+    """Return what :class:`~sparcets.studio.models.Recording` holds."""
+    label, names = int(recordings.labels[row]), _names(recordings.ids, recordings.subjects, row)
+    known = None if label < 0 else recordings.class_names[label]
+    return {"row": row, "part": str(recordings.part_names[row]), **names, "label": known}
 
 
 def to_response(explanation: Explanation, rows: Sequence[int]) -> models.ExplainResponse:
@@ -90,6 +77,8 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
 
     status: Any = str(e.status[i])
     narrative = build_narrative(e[i])
+    conclusion = narrative.conclusion
+    verdict = models.VerdictEntry.model_validate(conclusion.verdict, from_attributes=True).model_dump()
     return models.CounterfactualResult(
         row=rows[int(e.query_index[i])],
         **_names(e.ids, e.subjects, i),
@@ -97,7 +86,7 @@ def _result(e: Explanation, i: int, rows: Sequence[int]) -> models.Counterfactua
         predicted=e.class_names[int(e.predicted[i])],
         status=status,
         valid=bool(e.valid[i]),
-        verdict=_verdict(narrative.conclusion),
+        verdict=models.VerdictResult(**verdict, sentence=conclusion.sentence, doubts=list(conclusion.doubts)),
         support={name: _finite(share) for name, share in zip(e.families, e.support[i], strict=True)},
         reason=str(e.reason[i]),
         text=str(narrative),
@@ -145,11 +134,6 @@ def to_curve(e: Explanation) -> models.CurveResponse:
         least_believed=_finite(e.least_believed[0]),
         fragile=bool(e.fragile[0]),
     )
-
-
-def _verdict(conclusion: Conclusion) -> models.VerdictResult:
-    entry = models.VerdictEntry.model_validate(conclusion.verdict, from_attributes=True)
-    return models.VerdictResult(**entry.model_dump(), sentence=conclusion.sentence, doubts=list(conclusion.doubts))
 
 
 def _finite(value: Any) -> float | None:

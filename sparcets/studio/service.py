@@ -12,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import Context, copy_context
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.core.progress import pausing
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-Turn = tuple[Context, "Future[Any]", Callable[[], Any]]
+Turn = tuple["Future[Any]", Callable[[], Any]]
 
 
 class Turns:
@@ -56,7 +57,8 @@ class Turns:
     def submit(self, work: Callable[[], T], *, patient: bool = False) -> Future[T]:
         """Let a function run as soon as it is its turn."""
         future: Future[T] = Future()
-        (self._patient if patient else self._urgent).append((copy_context(), future, work))
+        queue, run = (self._patient, partial(self._interruptible, work)) if patient else (self._urgent, work)
+        queue.append((future, partial(copy_context().run, run)))
         self._thread.submit(self._next)
         return future
 
@@ -65,11 +67,10 @@ class Turns:
         self._thread.shutdown(wait=False, cancel_futures=True)
         for queue in (self._urgent, self._patient):
             while queue:
-                queue.popleft()[1].cancel()
+                queue.popleft()[0].cancel()
 
     def _next(self) -> None:
-        if not self._run_first(self._urgent):
-            self._run_first(self._patient)
+        _ = self._run_first(self._urgent) or self._run_first(self._patient)
 
     def _make_way(self) -> None:
         while self._run_first(self._urgent):
@@ -78,12 +79,12 @@ class Turns:
     def _run_first(self, queue: deque[Turn]) -> bool:
         """Run what has waited longest; return whether there was something."""
         try:
-            context, future, work = queue.popleft()
+            future, run = queue.popleft()
         except IndexError:  # it has run already, on top of something patient
             return False
         if future.set_running_or_notify_cancel():
             try:
-                future.set_result(context.run(self._interruptible if queue is self._patient else _call, work))
+                future.set_result(run())
             except SystemExit as error:  # of the user's model; it would end the studio
                 future.set_exception(RuntimeError(f"sys.exit({error.code!r}) was called"))
             except BaseException as error:
@@ -93,10 +94,6 @@ class Turns:
     def _interruptible(self, work: Callable[[], T]) -> T:
         with pausing(self._make_way):
             return work()
-
-
-def _call(work: Callable[[], T]) -> T:
-    return work()
 
 
 class StudioService:
@@ -143,7 +140,7 @@ class StudioService:
 
         def run_in_time() -> T:
             if time.monotonic() > deadline:  # the client has already received an error
-                raise too_slow(self.limits.seconds)
+                raise TimeoutError
             return work()
 
         future = asyncio.wrap_future(thread.submit(run_in_time, patient=patient))
@@ -152,7 +149,8 @@ class StudioService:
             # Shielded: a running function cannot be interrupted, and the models it loads stay in the cache.
             return await asyncio.wait_for(asyncio.shield(future), self.limits.seconds)
         except (TimeoutError, asyncio.TimeoutError):
-            raise too_slow(self.limits.seconds) from None
+            message = f"the request took longer than {self.limits.seconds:g} s. Use fewer series, or a faster method."
+            raise ApiError(408, "too_slow", message) from None
 
     def _dequeue(self, future: asyncio.Future[Any]) -> None:
         self._queued -= 1
@@ -197,12 +195,6 @@ class StudioService:
         return self._predictions.get(
             f"{name}: {len(recordings)}", lambda: Predictions(self.classifier(name), recordings)
         )
-
-
-def too_slow(seconds: float) -> ApiError:
-    """Return the error for a request above the time limit."""
-    message = f"the request took longer than {seconds:g} s. Use fewer series, or a faster method."
-    return ApiError(408, "too_slow", message)
 
 
 def _import_heavy() -> None:

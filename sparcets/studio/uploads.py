@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect
 
 from sparcets.core import errors
 from sparcets.core.errors import DataError, SparcetsError, TooLargeError
+from sparcets.io.files import atomic_path, write_npz
 from sparcets.io.folders import inside, make_private
 from sparcets.studio import processes
 from sparcets.studio.items import ARRAYS, CLASSIFIERS_ONLY, NEW, describe, safe_name
@@ -226,18 +227,11 @@ def carry_out(task: Mapping[str, Any]) -> dict[str, Any]:
         save_dataset(dataset, out)
         return describe(dataset)
     found = read_recordings(file, limits, task["like"])
-    write_recordings(found, out)
-    return {"n": len(found.X)}
-
-
-def write_recordings(found: Recordings, out: Path) -> None:
-    """Write recordings as a .npz file."""
-    from sparcets.io.files import atomic_path, write_npz
-
     arrays = {"X": found.X, "y": found.labels, "ids": found.ids, "subjects": found.subjects, "lengths": found.lengths}
     arrays["feature_names"] = np.array(found.feature_names)
     with atomic_path(out) as temporary, temporary.open("wb") as opened:
         write_npz(opened, {key: array for key, array in arrays.items() if array is not None})
+    return {"n": len(found.X)}
 
 
 def limit_memory(size: int) -> None:

@@ -147,11 +147,6 @@ class Workspace:
             for kind in kinds or KINDS:
                 remove_temporary_folders(self.folder / kind)
 
-    def remove_unfinished(self, kind: Kind, name: str) -> None:
-        """Remove the hidden folder of a training job that was stopped."""
-        with self._removing:
-            remove_temporary_folders(self.folder / kind, name)
-
     def remove(self, kind: Kind, name: str) -> None:
         """Remove an item that no other item depends on."""
         path = self.path(kind, name)

@@ -64,36 +64,27 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paths:
-    """What an app serves where.
-
-    Attributes
-    ----------
-    public
-        Paths that need no token.
-    api
-        Prefix of the paths that no other web page may call, not even by a link.
-    static
-        Prefix of the files that browsers may keep, or None.
-    """
-
-    public: re.Pattern[str]
-    api: str = "/"
-    static: str | None = None
-
-
 class SecurityMiddleware:
     """Rejects requests that are not allowed before they reach the app.
 
     Without ``hosts``, any host name is accepted. On loopback only its own names are, which prevents DNS rebinding by
-    other web pages.
+    other web pages. Paths that match ``public`` need no token; those that begin with ``api`` no other web page may
+    call, not even by a link; files below ``static`` may be kept by browsers.
     """
 
     def __init__(
-        self, app: Any, *, access: Access, hosts: tuple[str, ...] | None, limits: WebLimits, paths: Paths
+        self,
+        app: Any,
+        *,
+        access: Access,
+        hosts: tuple[str, ...] | None,
+        limits: WebLimits,
+        public: re.Pattern[str],
+        api: str = "/",
+        static: str | None = None,
     ) -> None:
-        self.app, self.access, self.hosts, self.limits, self.paths = app, access, hosts, limits, paths
+        self.app, self.access, self.hosts, self.limits = app, access, hosts, limits
+        self.public, self.api, self.static = public, api, static
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -101,7 +92,7 @@ class SecurityMiddleware:
             await self.app(scope, receive, send)
             return
 
-        kept = self.paths.static is not None and scope["path"].startswith(self.paths.static)
+        kept = self.static is not None and scope["path"].startswith(self.static)
         added = HEADERS | ({} if kept else {"Cache-Control": "no-store"})
 
         async def send_with_headers(message: Message) -> None:
@@ -125,10 +116,10 @@ class SecurityMiddleware:
         if self.hosts is not None and name not in self.hosts:
             raise ApiError(403, "foreign_host", f"host {host!r} is not allowed.")
         # To browsers, another port of the same host is the "same site", but not the same origin.
-        site = headers.get("sec-fetch-site", "same-origin") if scope["path"].startswith(self.paths.api) else "none"
+        site = headers.get("sec-fetch-site", "same-origin") if scope["path"].startswith(self.api) else "none"
         if not _same_origin(headers.get("origin"), host) or site not in ("same-origin", "none"):
             raise ApiError(403, "foreign_origin", "requests from other origins are not allowed.")
-        if self.paths.public.fullmatch(scope["path"]) is None:
+        if self.public.fullmatch(scope["path"]) is None:
             self.access.check(scope)
         declared, limit = headers.get("content-length", "0"), self.limits.max_bytes(scope["path"])
         if declared.isdigit() and int(declared) > limit:

@@ -149,7 +149,8 @@ def _fit(place: Path, *, force: bool) -> None:
 
 
 def _studio(place: Path) -> None:
-    from sparcets.studio.jobs import write_trainings
+    from sparcets.io.files import write_json
+    from sparcets.studio.jobs import FILE
     from sparcets.studio.workspace import Workspace
     from sparcets.web.access import TOKEN_FILE, find_token
 
@@ -157,7 +158,7 @@ def _studio(place: Path) -> None:
     workspace.make_private()
     workspace.remove_leftovers()
     find_token(workspace.folder / TOKEN_FILE, None)
-    write_trainings(workspace.folder, [])
+    write_json(workspace.folder / FILE, {"trainings": []}, private=True)
     with workspace.create("datasets", f"gait-{len(list((workspace.folder / 'datasets').iterdir()))}") as item:
         (item / "file").touch()
 

@@ -232,7 +232,7 @@ def test_a_body_that_stops_arriving_is_not_waited_for():
 
     limits = Limits(pause_seconds=0.05)
     guarded = SecurityMiddleware(
-        app, access=Access(TOKEN, owner="studio", where=""), hosts=None, limits=limits, paths=PATHS
+        app, access=Access(TOKEN, owner="studio", where=""), hosts=None, limits=limits, **PATHS
     )
     headers = [(name.lower().encode(), value.encode()) for name, value in {**BEARER, "Host": "here"}.items()]
     scope = {"type": "http", "path": STATUS, "headers": headers}
