@@ -24,21 +24,8 @@ _CODE = re.compile(r"`(.+?)`")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under named columns.
+    """Rows of text under named columns; title and note, which stands below, may be empty.
 
-    Attributes
-    ----------
-    title
-        Title of the table; may be empty.
-    columns
-        Names of the columns.
-    rows
-        One tuple per row, one cell per column; a cell or a part of it may be ``**bold**``.
-    note
-        Text below the table; may be empty.
-
-    Examples
-    --------
     >>> table = Table("Two runs", ("run", "valid"), (("first", "**0.9 ± 0.1**"), ("second", "–")))
     >>> print(table.to_markdown())
     ### Two runs
@@ -55,7 +42,7 @@ class Table:
 
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str, ...], ...]  # a cell or a part of it may be ``**bold**``
     note: str = ""
 
     def to_markdown(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,17 +43,17 @@ Columns = dict[str, FloatArray]  # measures by name, one value per answer
 OF_CLASSES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "precision_index": measures.index_distance,
     "precision_l2": measures.probability_distance,
-    "probability": measures.target_probability,
+    "probability": lambda e: e.probability.astype(np.float64),
 }
 EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
-    "valid": measures.valid,
-    "precision": measures.error_rate,
+    "valid": lambda e: e.valid.astype(np.float64),
+    "precision": lambda e: (~e.valid).astype(np.float64),
     **OF_CLASSES,
     "similarity": measures.similarity,
-    "sparsity": measures.sparsity,
+    "sparsity": lambda e: e.share_changed,  # without frozen steps and gaps ‖δ‖₀ / (T·F_mutable)
     "smoothness": measures.smoothness,
-    "steps_touched": measures.steps_touched,
-    "features_touched": measures.features_touched,
+    "steps_touched": partial(measures.share_touched, over=2),
+    "features_touched": partial(measures.share_touched, over=1),
     "segments": measures.segments,
     "segment_length": measures.segment_length,
     "segments_per_feature": measures.segments_per_feature,
@@ -254,13 +255,9 @@ def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) ->
     known = rows >= 0
     if dataset is None or dataset.salient_test is None or not known.any():
         return {}
-    areas: dict[str, tuple[float, int]] = {}
-    for name, chosen in (("saliency_auc_pooled_all", known), ("saliency_auc_pooled", known & e.valid)):
-        if areas and chosen.sum() == known.sum():
-            areas[name] = areas["saliency_auc_pooled_all"]  # the same answers
-        else:
-            areas[name] = (pooled_auc(e[chosen], dataset.salient_test[rows[chosen]]), int(chosen.sum()))
-    return areas
+    groups = {"saliency_auc_pooled_all": known, "saliency_auc_pooled": known & e.valid}
+    salient = dataset.salient_test
+    return {name: (pooled_auc(e[some], salient[rows[some]]), int(some.sum())) for name, some in groups.items()}
 
 
 def _geometry_distances(e: Explanation) -> dict[str, tuple[float, int]]:

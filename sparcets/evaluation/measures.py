@@ -1,17 +1,4 @@
-"""Distance between counterfactual and query, in standardised units; lower is better.
-
-Examples
---------
->>> import sparcets as sp
->>> from sparcets.testing.data import make_series
->>> from sparcets.testing.mocks import mean_proba
->>> X, y = make_series(60)
->>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[:5], target=1)
->>> similarity(e).shape
-(5,)
->>> bool((dtw(e) <= l2(e)).all()), bool((linf(e) <= l2(e)).all())
-(True, True)
-"""
+"""Measures of answers: their distance to the query, in standardised units, how much changes, what the model says."""
 
 from __future__ import annotations
 
@@ -131,21 +118,6 @@ def changed_within(e: Explanation) -> BoolArray:
     return np.asarray(e.changed & queries_of(e).inside[..., None])
 
 
-def sparsity(e: Explanation) -> FloatArray:
-    """Return the share of the entries that may change which do; without frozen steps and gaps ‖δ‖₀ / (T·F_mutable)."""
-    return e.share_changed
-
-
-def steps_touched(e: Explanation) -> FloatArray:
-    """Return the share of the steps where something may change in which something does."""
-    return _share_touched(e, over=2)
-
-
-def features_touched(e: Explanation) -> FloatArray:
-    """Return the share of the features that may change somewhere in which something does."""
-    return _share_touched(e, over=1)
-
-
 def segments(e: Explanation) -> FloatArray:
     """Return the number of changed segments, over all features."""
     return _n_segments(changed_within(e))
@@ -160,18 +132,14 @@ def segment_length(e: Explanation) -> FloatArray:
 def segments_per_feature(e: Explanation) -> FloatArray:
     """Return the number of changed segments per changed feature; NaN where nothing changed."""
     changed = changed_within(e)
-    return _ratio(_n_segments(changed), _n_touched(changed))
+    return _ratio(_n_segments(changed), changed.any(1).sum(1).astype(np.float64))
 
 
-def _share_touched(e: Explanation, *, over: int) -> FloatArray:
-    """Return the share of steps or features with entries that may change in which one of them does."""
+def share_touched(e: Explanation, *, over: int) -> FloatArray:
+    """Return the share of steps (over axis 2), or of features (over 1), where something may change that do change."""
     free = e.may_change
     touched = (e.changed & free).any(over).sum(1)
     return np.asarray(touched / np.maximum(free.any(over).sum(1), 1))
-
-
-def _n_touched(changed: BoolArray) -> FloatArray:
-    return np.asarray(changed.any(1).sum(1), dtype=np.float64)
 
 
 def _n_segments(changed: BoolArray) -> FloatArray:
@@ -184,16 +152,6 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.asarray(np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0))
 
 
-def valid(e: Explanation) -> FloatArray:
-    """Return 1 where the classifier predicts the target, else 0: the mean is the validity. Higher is better."""
-    return e.valid.astype(np.float64)
-
-
-def target_probability(e: Explanation) -> FloatArray:
-    """Return the classifier's probability of the target after the change. Higher is better."""
-    return e.probability.astype(np.float64)
-
-
 def coverage(e: Explanation) -> float:
     """Return the share of queries with at least one valid answer. Higher is better.
 
@@ -203,11 +161,6 @@ def coverage(e: Explanation) -> float:
     queries = np.unique(e.query_index[counted])
     answered = np.unique(e.query_index[counted & e.valid])
     return len(answered) / len(queries) if len(queries) else float("nan")
-
-
-def error_rate(e: Explanation) -> FloatArray:
-    """Return 1 where the classifier does not predict the target, else 0: the mean is 1 − validity. Lower is better."""
-    return (~e.valid).astype(np.float64)
 
 
 def index_distance(e: Explanation) -> FloatArray:

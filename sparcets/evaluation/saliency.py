@@ -1,19 +1,7 @@
 """ROC of |δ| against the known salient entries (section 6 of the paper); higher is better.
 
-Examples
---------
->>> from dataclasses import replace
->>> import sparcets as sp
->>> from sparcets.testing.mocks import mean_proba
->>> ds = sp.load_dataset("moving_box", n_per_combination=20)
->>> salient = ds.salient_test[:3]
->>> e = sp.Nearest(sp.wrap(lambda X: mean_proba(X, 2))).fit(ds).explain(ds.X_test[:3], target=1)
->>> perfect = replace(e, counterfactual=np.where(salient, e.query + 2, e.query))
->>> salient_auc(perfect, salient).tolist(), pooled_auc(perfect, salient)
-([1.0, 1.0, 1.0], 1.0)
->>> fpr, tpr = roc(e, salient, grid=3)
->>> fpr.tolist(), tpr.shape
-([0.0, 0.5, 1.0], (3,))
+In every function, the mask (answers, time, features) has the entries that determine the class of each answer's query;
+padding does not count.
 """
 
 from __future__ import annotations
@@ -24,32 +12,18 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.series import BoolArray, FloatArray
 from sparcets.evaluation.measures import queries_of, standardised_delta
 
-_CHUNK = 1_000_000  # entries ranked per chunk, bounding memory
-
 
 def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
     """Return the area under the ROC curve of |δ| (standardised) against the salient entries, per answer.
 
     This is the probability that a salient entry changes more than a non-salient one, with ties counting half: 1 where
-    all changes are in salient entries, 0.5 where nothing changes, NaN where all entries are salient or none is. The
-    mask (answers, time, features) has the entries that determine the class of each answer's query; padding does not
-    count.
+    all changes are in salient entries, 0.5 where nothing changes, NaN where all entries are salient or none is.
     """
-    from scipy.stats import rankdata
-
     area = np.full(len(e), np.nan)
-    rows = max(1, _CHUNK // max(1, e.query[0].size if len(e) else 1))
-    for start in range(0, len(e), rows):
-        part = slice(start, start + rows)
-        size, inside = _sizes(e[part])  # (answers, entries)
-        positive = salient[part].reshape(size.shape) & inside
-        # Padding ranks below everything else, so subtracting its count gives the ranks within the series.
-        ranks = rankdata(np.where(inside, size, -1.0), axis=1) - (~inside).sum(1, keepdims=True)
-        n = positive.sum(1).astype(np.float64)
-        pairs = n * (inside.sum(1) - n)
-        # Mann-Whitney U: the rank sum of the salient entries minus its minimum.
-        u = (ranks * positive).sum(1) - n * (n + 1) / 2
-        np.divide(u, pairs, out=area[part], where=pairs > 0)
+    for i, (size, measured, of_class) in enumerate(zip(*_sizes(e), salient, strict=True)):
+        high, low = _sorted(size, of_class & measured), _sorted(size, ~of_class & measured)
+        if len(high) and len(low):
+            area[i] = _pairs(high, low) / (len(high) * len(low))
     return area
 
 
@@ -58,8 +32,7 @@ def pooled_auc(e: Explanation, salient: BoolArray) -> float:
     high, low = _pooled(e, salient)
     if not len(high) or not len(low):
         return float("nan")
-    below = np.searchsorted(low, high, side="left").sum() + np.searchsorted(low, high, side="right").sum()
-    return float(below / 2 / len(high) / len(low))
+    return float(_pairs(high, low) / len(high) / len(low))
 
 
 def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray, FloatArray]:
@@ -85,16 +58,20 @@ def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray
 
 
 def _sizes(e: Explanation) -> tuple[FloatArray, BoolArray]:
-    """Return |δ| in standard deviations and the mask of entries that count, both (answers, time · features)."""
-    size = np.abs(standardised_delta(e)).reshape(len(e), e.query.shape[1] * e.query.shape[2])
-    return size, queries_of(e).measured.reshape(size.shape)
+    """Return |δ| in standard deviations and the mask of entries that count, both (answers, time, features)."""
+    return np.abs(standardised_delta(e)), queries_of(e).measured
 
 
 def _pooled(e: Explanation, salient: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Return |δ| of all salient and of all non-salient entries, each sorted."""
-    salient = salient.reshape(len(e), e.query.shape[1] * e.query.shape[2])
-    size, inside = _sizes(e)
-    high, low = size[salient & inside], size[~salient & inside]
-    high.sort()
-    low.sort()
-    return high, low
+    size, measured = _sizes(e)
+    return _sorted(size, salient & measured), _sorted(size, ~salient & measured)
+
+
+def _sorted(size: FloatArray, chosen: BoolArray) -> FloatArray:
+    return np.sort(size[chosen])
+
+
+def _pairs(high: FloatArray, low: FloatArray) -> float:
+    """Return the number of pairs whose first is larger, of sorted sizes; those that are equal count half."""
+    return float(np.searchsorted(low, high, side="left").sum() + np.searchsorted(low, high, side="right").sum()) / 2

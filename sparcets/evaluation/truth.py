@@ -2,16 +2,6 @@
 
 A change that only affects the network it was optimised against is adversarial noise. Classifiers that were not used to
 make the change detect it (*transfer*); so does, for synthetic data, the generating process itself (*oracle*).
-
-Examples
---------
->>> import sparcets as sp
->>> from sparcets.testing.data import make_series
->>> from sparcets.testing.mocks import mean_proba
->>> X, y = make_series(60)
->>> e = sp.Nearest(sp.wrap(mean_proba)).fit(X, y).explain(X[y != 1][:3], target=1)
->>> transfer(e, {"blunt": sp.wrap(lambda X: mean_proba(X, sharpness=1.0))})["transfer"].tolist()
-[1.0, 1.0, 1.0]
 """
 
 from __future__ import annotations

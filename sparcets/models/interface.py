@@ -39,53 +39,24 @@ _DIFFERENT_ROWS = 5  # so many different outputs that sum to 1 are no accident
 
 @dataclass(frozen=True, kw_only=True)
 class Interface:
-    """How a user's model is called, what it takes and what it returns.
+    """How a user's model is called, what it takes and what it returns."""
 
-    Attributes
-    ----------
-    call
-        An ``nn.Module``, or a function from an array of series to what the model returns.
-    name
-        Name of the model in messages.
-    kind, kind_is_certain
-        What it returns, and whether the model itself says so, so that the user cannot say otherwise.
-    part
-        Which part of a tuple or dict it is: a key, an index, or a function; None for the whole.
-    layout
-        How it wants its series.
-    batch
-        Smallest and largest number of series in a call; None for any.
-    lengths, lengths_name
-        How it is told the lengths of padded series, see :func:`sparcets.wrap`; and the name of the argument for them,
-        or None for the second one.
-    missing
-        What it gets for missing values: a rule, or a function.
-    n_classes, class_names, named
-        Number of classes where the model says it, their names, and whether these are more than numbers.
-    assumed
-        Names of the arguments of ``sp.wrap`` that were not given but assumed.
-    note
-        How its values become probabilities, where that is not a matter of course.
-    digest
-        Of all that determines the predictions, where it is known.
-    """
-
-    call: Any
-    name: str
+    call: Any  # an ``nn.Module``, or a function from an array of series to what the model returns
+    name: str  # in messages
     kind: Kind
-    kind_is_certain: bool = False
-    part: Part | None = None
+    kind_is_certain: bool = False  # whether the model itself says so, so that the user cannot say otherwise
+    part: Part | None = None  # of a tuple or dict: a key, an index, or a function; None for the whole
     layout: Layout = "btf"
-    batch: Batch | None = None
-    lengths: Lengths = "padding"
-    lengths_name: str | None = None
-    missing: Missing = "refuse"
-    n_classes: int | None = None
+    batch: Batch | None = None  # smallest and largest number of series in a call; None for any
+    lengths: Lengths = "padding"  # how it is told the lengths of padded series, see :func:`sparcets.wrap`
+    lengths_name: str | None = None  # of the argument for them, or None for the second one
+    missing: Missing = "refuse"  # what it gets for missing values: a rule, or a function
+    n_classes: int | None = None  # where the model says it
     class_names: tuple[str, ...] | None = None
-    named: bool = False
-    assumed: tuple[str, ...] = ()
-    note: str = ""
-    digest: str | None = None
+    named: bool = False  # whether the names are more than numbers
+    assumed: tuple[str, ...] = ()  # names of the arguments of ``sp.wrap`` that were not given
+    note: str = ""  # how its values become probabilities, where that is not a matter of course
+    digest: str | None = None  # of all that determines the predictions, where it is known
 
     def describe(self, side: SideInputs | None = None) -> str:
         """Return what is known and what is assumed, and the side inputs, in words.

@@ -45,21 +45,15 @@ ROUNDING = 1e-5  # relative difference of numbers by rounding
 
 @dataclass(frozen=True, kw_only=True)
 class OwnModel:
-    """A model of the user, as named on the command line.
+    """A model of the user, as named on the command line; ``layout``, ``class_names`` and ``task`` as in
+    :func:`sparcets.wrap`.
 
-    Attributes
-    ----------
-    source
-        Path of an ONNX file, or ``"my_model.py:load"``, a Python file and a function in it that takes nothing and
-        returns what :func:`sparcets.wrap` takes. The file is run.
-    output
-        What the model returns, as text: a kind (``"logits"``), a part (``"scores"``, ``"1"``), or both
-        (``"logits:scores"``).
-    layout, class_names, task
-        As in :func:`sparcets.wrap`.
+    ``source`` is the path of an ONNX file, or ``"my_model.py:load"``, a Python file, which is run, and a function in it
+    that takes nothing and returns what :func:`sparcets.wrap` takes.
     """
 
     source: str
+    # As text: a kind (``"logits"``), a part (``"scores"``, ``"1"``), or both (``"logits:scores"``).
     output: str | None = None
     layout: str | None = None
     class_names: tuple[str, ...] | None = None

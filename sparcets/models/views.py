@@ -68,18 +68,10 @@ WITHIN, BEYOND = 0, 1  # the two classes; of equal probabilities the first count
 
 @dataclass(frozen=True, eq=False)
 class Goal:
-    """The numbers that count as reached.
+    """The numbers that count as reached."""
 
-    Attributes
-    ----------
-    bounds
-        Smallest and largest number of each output (outputs, 2), infinite where any counts.
-    names
-        Of the two classes: the goal in words, and what is not the goal.
-    """
-
-    bounds: FloatArray
-    names: tuple[str, str]
+    bounds: FloatArray  # least and largest of each output (outputs, 2), infinite where any counts
+    names: tuple[str, str]  # of the two classes: the goal in words, and what is not the goal
 
     def depth(self, numbers: Tensor, spread: FloatArray) -> Tensor:
         """Return how deep numbers (…, outputs) lie within the bounds, in spreads (outputs,); negative beyond them.

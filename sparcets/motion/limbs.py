@@ -1,23 +1,6 @@
 """Lengths of limbs and angles of joints, and how much answers change them.
 
 Measures are those of section 6 of the paper. Padding does not count; where the query is missing, nothing changes.
-
-Examples
---------
->>> from dataclasses import replace
->>> import sparcets as sp
->>> from sparcets.motion.skeleton import find_skeleton
->>> from sparcets.testing.mocks import mean_proba
->>> ds = sp.load_dataset("catching")
->>> e = sp.Nearest(sp.wrap(mean_proba)).fit(ds).explain(ds.X_test[:2], target="Control")
->>> larger = replace(e, counterfactual=1.5 * e.query)
->>> arms = find_skeleton(ds.feature_names)
->>> limb_deviation(larger, arms).round(3).tolist(), joint_deviation(larger, arms).round(3).tolist()
-([0.5, 0.5], [0.0, 0.0])
->>> round(limb_distance(larger, arms)["LeftElbow–LeftWrist"], 3)
-0.5
->>> round(joint_distance(larger, arms)["LeftShoulder–LeftElbow–LeftWrist"], 3)
-0.0
 """
 
 from __future__ import annotations

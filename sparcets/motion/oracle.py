@@ -31,7 +31,6 @@ from sparcets.core.series import FloatArray, IntArray, check_series
 from sparcets.data.splits import check_test_rows
 from sparcets.motion.simulator import N_STEPS, POINTS, SAMPLING_RATE, Trials, simulate_trials
 
-SIGNS = ("delay", "lean", "tremor")
 SPREAD = np.array([0.04, 1.0, 0.3])  # of each sign within the patients' groups, about; distances are in these units
 N_FEATURES = 2 * len(POINTS)
 _SHARES = (0.25, 0.5)  # of the way of the hands
@@ -78,19 +77,6 @@ class CatchingOracle:
         """Return the group of each series (batch,): a changed version (60, 20), in metres, of the test series in
         ``rows``.
         """
-        measured, known = self._measure(X, rows)
-        distance = np.square((measured[:, None] - known.signs) / SPREAD).sum(2)  # (batch, groups)
-        return np.asarray(distance.argmin(1), dtype=np.int64)
-
-    def signs(self, X: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the signs that each series carries (batch, signs): what differs from its original without any.
-
-        The signs are those of :data:`SIGNS`; the parameters are the same as of a call.
-        """
-        measured, known = self._measure(X, rows)
-        return np.asarray(measured - known.signs[:, -1])  # the last group are the Controls
-
-    def _measure(self, X: FloatArray, rows: IntArray) -> tuple[FloatArray, Known]:
         X = check_series(X)
         if X.shape[1:] != (N_STEPS, N_FEATURES):
             raise ShapeError(
@@ -99,7 +85,9 @@ class CatchingOracle:
         trials = self.test[check_test_rows(rows, n_samples=len(X), n_test=len(self.test))]
         known = Known(*(values[trials] for values in _known(self.counts, self.seed)))
         points = X.astype(np.float64).reshape(len(X), N_STEPS, len(POINTS), 2)
-        return measure_signs(points, known.hip, known.contact), known
+        measured = measure_signs(points, known.hip, known.contact)
+        distance = np.square((measured[:, None] - known.signs) / SPREAD).sum(2)  # (batch, groups)
+        return np.asarray(distance.argmin(1), dtype=np.int64)
 
 
 @lru_cache(maxsize=2)

@@ -27,53 +27,30 @@ _SET_ELSEWHERE = ("seed", "device")  # settings of the explainer that the cell a
 class Cell:
     """One measurement: one method with one seed, for one classifier on one data set.
 
-    Attributes
-    ----------
-    dataset, options, source
-        Name of the data set and options of its loader. ``source`` is a path to load instead, such as a file with a copy
-        of the data.
-    classifier, classifier_config
-        Architecture, and settings that differ from the defaults of :class:`~sparcets.ClassifierConfig`. All seeds of
-        the method explain the same classifier.
-    method, preset, settings
-        Name of the explainer (a name with a colon is a peer), preset of its settings, and changes to the preset
-        (``"train.epochs=5"``).
-    target
-        Target class, by name or index; None stands for the runner-up class of every query.
-    seed
-        Seed of the method.
-    label, experiment
-        Name in tables (the method's name by default), and a free text to group cells by.
-    sparsity
-        Largest share that an answer changes of the entries that may change; None for no limit.
-    queries
-        Number of test series explained, the first ones; None explains all that are not labelled as the target.
-    keep
-        Number of answers saved as an explanation next to the results.
-    seconds_per_query
-        Time limit per query, for methods that have one (the peers).
-    curve, figures
-        Whether to store the ROC curve against the known salient entries, and the numbers behind the paper's figures.
+    ``settings`` are changes to the preset of the method's settings (``"train.epochs=5"``), ``classifier_config`` those
+    to the defaults of :class:`~sparcets.ClassifierConfig`. All seeds of the method explain the same classifier.
     """
 
     dataset: str
-    options: Mapping[str, Any] = field(default_factory=dict)
-    source: str | None = None
-    classifier: str = "bilstm"
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the loader
+    source: str | None = None  # path to load instead, such as a file with a copy of the data
+    classifier: str = "bilstm"  # architecture
     classifier_config: Mapping[str, Any] = field(default_factory=dict)
-    method: str = "sparcets"
+    method: str = "sparcets"  # a name with a colon is a peer
     preset: str = "default"
     settings: tuple[str, ...] = ()
-    target: str | None = None
+    target: str | None = None  # by name or index; None stands for the runner-up class of every query
+    # Largest share that an answer changes of the entries that may change; None for no limit.
     sparsity: float | None = None
     seed: int = 0
-    label: str = ""
+    label: str = ""  # in tables; the method's name by default
+    # Number of test series explained, the first ones; None: all that are not labelled as the target.
     queries: int | None = None
-    experiment: str = ""
-    keep: int = 0
-    seconds_per_query: float | None = None
-    curve: bool = False
-    figures: bool = False
+    experiment: str = ""  # a free text to group cells by
+    keep: int = 0  # number of answers saved as an explanation next to the results
+    seconds_per_query: float | None = None  # time limit, for methods that have one (the peers)
+    curve: bool = False  # whether to store the ROC curve against the known salient entries
+    figures: bool = False  # whether to store the numbers behind the paper's figures
 
     def __post_init__(self) -> None:
         if not self.label:

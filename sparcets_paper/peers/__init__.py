@@ -14,34 +14,16 @@ Output: TypeAlias = Literal["log_proba", "lifted_log_proba", "proba"]
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
-    """One function of the package cfts.
-
-    Attributes
-    ----------
-    function
-        ``module:function`` inside cfts.
-    about
-        Description in one line.
-    needs_gradients
-        Whether it differentiates through the classifier; the others also work with black boxes.
-    output
-        Output that it expects of the classifier: log-probabilities, for algorithms that apply a softmax or the
-        cross-entropy; log-probabilities shifted above 0, for one that compares them with 0; or probabilities.
-    references
-        Form of the training series: pairs ``dataset=[(x, y), …]`` or arrays ``X_train=, y_train=``.
-    guesses_time
-        Whether it takes the longer axis of a series as the time axis.
-    takes_seed
-        Whether it has an argument ``seed=``; the others use the global random generators.
-    """
+    """One function of the package cfts, ``module:function`` inside it; ``about`` is one line."""
 
     function: str
     about: str
-    needs_gradients: bool = False
-    output: Output = "log_proba"
+    needs_gradients: bool = False  # through the classifier; the others also work with black boxes
+    output: Output = "log_proba"  # that it expects of the classifier: log-probabilities, also above 0, or probabilities
+    # Training series as ``dataset=[(x, y), …]`` or as ``X_train=, y_train=``.
     references: Literal["pairs", "arrays"] = "pairs"
-    guesses_time: bool = True
-    takes_seed: bool = False
+    guesses_time: bool = True  # whether it takes the longer axis of a series as the time axis
+    takes_seed: bool = False  # as ``seed=``; the others use the global random generators
 
 
 ALGORITHMS: Mapping[str, Algorithm] = MappingProxyType(

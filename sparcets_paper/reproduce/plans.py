@@ -55,32 +55,14 @@ SAME_TRAINING = ("SPARCE, λ5 = 0", "SPARCE, λ4 = 0")
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How much is run.
+    """How much is run; settings are those that differ from the defaults or the paper's preset."""
 
-    Attributes
-    ----------
-    repetitions
-        Default number of seeds per run.
-    options
-        Options of each data set.
-    classifier
-        Settings of the classifier that differ from its defaults.
-    settings
-        Settings of each method that differ from the paper's preset.
-    epochs
-        Epochs of the three adversarial methods on each data set; None for the paper's 100.
-    queries
-        Largest number of test queries.
-    probes
-        Whether the probes are run.
-    """
-
-    repetitions: int
-    options: Mapping[str, Mapping[str, Any]]
+    repetitions: int  # default number of seeds per run
+    options: Mapping[str, Mapping[str, Any]]  # of each data set
     classifier: Mapping[str, Any]
-    settings: Mapping[str, tuple[str, ...]]
-    epochs: Mapping[str, int] | None = None
-    queries: int | None = None
+    settings: Mapping[str, tuple[str, ...]]  # of each method
+    epochs: Mapping[str, int] | None = None  # of the three adversarial methods on each data set; None: 100
+    queries: int | None = None  # largest number of test queries
     probes: bool = False
 
 

@@ -33,33 +33,16 @@ PAGE = "README.md"
 
 @dataclass(frozen=True, kw_only=True)
 class Reproduction:
-    """Result of :func:`reproduce`.
+    """Result of :func:`reproduce`."""
 
-    Attributes
-    ----------
-    page
-        The report, ``README.md`` in the folder.
-    tables
-        Tables by the name of their files in the folder ``tables``.
-    figures
-        Files of the figures.
-    rows
-        Rows of all runs of this scale in the folder.
-    computed
-        Number of runs that were computed in this call.
-    left_out
-        Reasons by name, for data sets that are not available and figures that could not be drawn.
-    seconds
-        Duration of this call.
-    """
-
-    page: Path
-    tables: Mapping[str, Table]
+    page: Path  # the report, ``README.md`` in the folder
+    tables: Mapping[str, Table]  # by the name of their files in the folder ``tables``
     figures: tuple[Path, ...]
-    rows: tuple[Row, ...]
-    computed: int
+    rows: tuple[Row, ...]  # of all runs of this scale in the folder
+    computed: int  # number of runs that were computed in this call
+    # Reasons by name, for data sets that are not available and figures that could not be drawn.
     left_out: Mapping[str, str]
-    seconds: float
+    seconds: float  # duration of this call
 
 
 def reproduce(

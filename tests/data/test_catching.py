@@ -14,6 +14,7 @@ from sparcets.core.errors import (
 from sparcets.core.seeding import generator
 from sparcets.motion import simulator as sim
 from sparcets.motion.catching import COUNTS, FEATURES, load_catching
+from sparcets.motion.oracle import Known, _known, measure_signs
 from sparcets.motion.skeleton import find_skeleton
 
 ATAXIA, AUTISM, CONTROL = range(3)
@@ -173,7 +174,10 @@ def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds):
 
 def test_the_signs_are_those_of_the_simulator(ds):
     oracle = ds.oracle
-    delay, lean, tremor = oracle.signs(ds.X_test, np.arange(len(ds.X_test))).T
+    known = Known(*(values[oracle.test] for values in _known(oracle.counts, oracle.seed)))
+    points = ds.X_test.astype(np.float64).reshape(-1, 60, 10, 2)
+    signs = measure_signs(points, known.hip, known.contact) - known.signs[:, CONTROL]
+    delay, lean, tremor = signs.T
     for values in (delay, lean, tremor):
         assert np.abs(values[ds.y_test == CONTROL]).max() < 1e-3  # nothing but rounding
     assert delay[ds.y_test == AUTISM].mean() > 0.08 > abs(delay[ds.y_test == ATAXIA].mean())

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from sparcets.core.evidence import find_segments
 from sparcets.evaluation import measures as module
+from sparcets.evaluation.evaluate import EXPLANATION_MEASURES
 from sparcets.evaluation.measures import (
     changed_within,
     coverage,
     diversity,
     dtw,
-    error_rate,
-    features_touched,
     index_distance,
     l2,
     linf,
@@ -24,20 +23,17 @@ from sparcets.evaluation.measures import (
     segment_length,
     segments,
     segments_per_feature,
+    share_touched,
     similarity,
     smoothness,
-    sparsity,
     standardised_delta,
-    steps_touched,
-    target_probability,
     universality,
-    valid,
 )
 
 DISTANCES = [similarity, l2, linf, dtw]
-COUNTS = [sparsity, steps_touched, features_touched, segments, segment_length, segments_per_feature]
-OUTPUTS = [valid, error_rate, target_probability, index_distance, probability_distance]
-EACH = [*DISTANCES, smoothness, *COUNTS, *OUTPUTS]
+PLACED = ("sparsity", "steps_touched", "features_touched", "segments", "segment_length", "segments_per_feature")
+COUNTS = [EXPLANATION_MEASURES[name] for name in PLACED]
+EACH = list(EXPLANATION_MEASURES.values())
 
 # Changes in the data's own units; the second feature's standard deviation is 2.
 DELTA = np.array([[[1, -2], [0, 4], [0, 0]], [[0, 0], [3, 8], [0, 0]]], dtype=np.float32)
@@ -147,9 +143,8 @@ FROZEN = np.array([[True, True, True], [False, True, False], [False, True, False
 )
 def test_counts_by_hand(make_explanation, known, expected):
     e = make_explanation(PLACES, **known)
-    for measure, values in zip(COUNTS, expected, strict=True):
-        np.testing.assert_allclose(measure(e), values, err_msg=measure.__name__)
-    np.testing.assert_array_equal(sparsity(e), e.share_changed)
+    for name, values in zip(PLACED, expected, strict=True):
+        np.testing.assert_allclose(EXPLANATION_MEASURES[name](e), values, err_msg=name)
 
 
 def test_no_change_has_no_segments(make_explanation):
@@ -170,14 +165,14 @@ def test_segments_are_those_that_are_found(make_explanation, seed, n_steps, shar
         mine = found.series == i
         assert segment_length(e)[i] == pytest.approx((found.end - found.start)[mine].mean())
         assert segments_per_feature(e)[i] == pytest.approx(mine.sum() / len(np.unique(found.feature[mine])))
-    assert (sparsity(e) <= np.minimum(steps_touched(e), features_touched(e))).all()
+    assert (e.share_changed <= np.minimum(share_touched(e, over=2), share_touched(e, over=1))).all()
 
 
 def test_outputs_by_hand(make_explanation):
     proba = [[0, 0, 0, 1.0], [1.0, 0, 0, 0], [0.1, 0.6, 0.3, 0], [0.2, 0.2, 0.6, 0.0]]
     e = make_explanation(np.ones((4, 1, 1)), target=[3, 3, 1, 0], proba_after=proba)
-    assert valid(e).tolist() == [1, 0, 1, 0] and error_rate(e).tolist() == [0, 1, 0, 1] and coverage(e) == 0.5
-    assert target_probability(e).tolist() == [1, 0, 0.6, 0.2]
+    expected = {"valid": [1, 0, 1, 0], "precision": [0, 1, 0, 1], "probability": [1, 0, 0.6, 0.2]}
+    assert {name: EXPLANATION_MEASURES[name](e).tolist() for name in expected} == expected and coverage(e) == 0.5
     assert index_distance(e).tolist() == [0, 3, 0, 2]
     third, fourth = math.sqrt(0.1**2 + 0.4**2 + 0.3**2), math.sqrt(0.8**2 + 0.2**2 + 0.6**2)
     np.testing.assert_allclose(probability_distance(e), [0, math.sqrt(2), third, fourth])

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sparcets.evaluation import saliency
 from sparcets.evaluation.saliency import pooled_auc, roc, salient_auc
 
 WHOLE = st.integers(-3, 3)  # few values, hence many ties
@@ -44,11 +43,3 @@ def test_equals_scikit_learn(make_explanation, data):
     x, y, _ = roc_curve(*together, drop_intermediate=False)
     # Just beyond a corner, the curve is at the upper end of a vertical part.
     np.testing.assert_allclose(tpr, np.interp(np.minimum(fpr + 1e-9, 1), x, y), atol=1e-6)
-
-
-def test_chunks_make_no_difference(make_explanation, monkeypatch):
-    rng = np.random.default_rng(0)
-    e, salient = make_explanation(rng.normal(size=(7, 5, 2))), rng.random((7, 5, 2)) < 0.4
-    whole = salient_auc(e, salient)
-    monkeypatch.setattr(saliency, "_CHUNK", 25)  # two answers at a time
-    np.testing.assert_array_equal(salient_auc(e, salient), whole)

@@ -68,7 +68,7 @@ def test_measures_are_those_of_the_measured_entries(answers):
     e = answers
     measured = ~np.isnan(e.query)
     size = np.abs(np.where(measured, e.counterfactual - e.query, 0) / e.info.scaler.scale)
-    np.testing.assert_allclose(measures.sparsity(e), e.changed.sum((1, 2)) / measured.sum((1, 2)))
+    np.testing.assert_allclose(e.share_changed, e.changed.sum((1, 2)) / measured.sum((1, 2)))
     np.testing.assert_allclose(measures.similarity(e), size.sum((1, 2)) / measured.sum((1, 2)), rtol=1e-6)
     np.testing.assert_allclose(measures.linf(e), size.max((1, 2)), rtol=1e-6)
     for measure in (measures.l2, measures.dtw, measures.smoothness):
