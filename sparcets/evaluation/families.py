@@ -34,10 +34,8 @@ AEON = ("convolutions", "quantiles", "intervals", "distances")  # families whose
 FAMILIES = ("neural", *AEON, "statistics")
 EXTRA = "uea"  # the extra that brings aeon
 SEED = spawn(0, "judge")
-LARGE_SEEDS = (
-    1,
-    5,
-)  # aeon before this version, the last ones for Python 3.10, takes convolutions' seeds below 2³¹ only
+# aeon before this version, the last ones for Python 3.10, takes convolutions' seeds below 2³¹ only.
+LARGE_SEEDS = (1, 5)
 WINDOW = 0.1  # of the length: how far dynamic time warping may shift a series, for `distances`
 MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
 NEIGHBOURS = 3  # that `distances` takes the mean of, for numbers
@@ -67,20 +65,14 @@ def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
     for name in families:
         if name not in FAMILIES:
             raise unknown_name("family of judges", name, FAMILIES)
-        if name in AEON:
-            require_aeon()
+        if name in missing_families():
+            require_extra("aeon", f"judges of the families {', '.join(AEON)}", EXTRA)
     return tuple(name for name in FAMILIES if name in families)
 
 
 def missing_families() -> tuple[str, ...]:
     """Return the families that need aeon, if it is not installed."""
     return AEON if find_spec("aeon") is None else ()
-
-
-def require_aeon() -> None:
-    """Raise an error that names the extra to install, unless aeon is there."""
-    if missing_families():
-        require_extra("aeon", f"judges of the families {', '.join(AEON)}", EXTRA)
 
 
 class _OfFamily(Model):
@@ -106,16 +98,7 @@ class _OfFamily(Model):
 
 
 class FamilyJudge(_OfFamily, Classifier):
-    """A classifier of one of the families, except ``neural``.
-
-    Examples
-    --------
-    >>> from sparcets.testing.data import make_series
-    >>> dataset = Dataset.from_arrays(*make_series(90))
-    >>> judge = FamilyJudge("statistics").fit(dataset)
-    >>> (judge.predict(dataset.X_test) == dataset.y_test).mean().item()
-    1.0
-    """
+    """A classifier of one of the families, except ``neural``."""
 
     def fit(self, dataset: Dataset) -> Self:
         """Learn from the training part."""
@@ -138,17 +121,7 @@ class FamilyJudge(_OfFamily, Classifier):
 
 
 class NumberJudge(_OfFamily, Regressor):
-    """A regressor of one of the families, except ``neural``.
-
-    Examples
-    --------
-    >>> from sparcets.testing.data import make_series
-    >>> X, _ = make_series(90)
-    >>> dataset = Dataset.from_arrays(X, X[:, :, 0].mean(1), task="regression")
-    >>> judge = NumberJudge("statistics").fit(dataset)
-    >>> bool(np.corrcoef(judge.predict(dataset.X_test)[:, 0], dataset.y_test)[0, 1] > 0.9)
-    True
-    """
+    """A regressor of one of the families, except ``neural``."""
 
     def fit(self, dataset: Dataset) -> Self:
         """Learn from the training part; one estimator for each output, except for neighbours."""

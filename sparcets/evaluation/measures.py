@@ -230,8 +230,6 @@ def place_diversity(e: Explanation) -> FloatArray:
 def jaccard(one: BoolArray, other: BoolArray) -> FloatArray:
     """Return the Jaccard index |A ∩ B| / |A ∪ B| of masks (answers, time, features); 1 where both are empty.
 
-    Examples
-    --------
     >>> masks = np.array([[[1], [1], [0]], [[0], [1], [1]]], dtype=bool)
     >>> jaccard(masks[:1], masks[1:]).round(2).tolist()
     [0.33]

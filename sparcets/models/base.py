@@ -35,30 +35,15 @@ class Model(ABC):
 
     A subclass implements ``_outputs`` or, where gradients flow from the outputs to the series, sets ``differentiable``
     and implements ``device`` and ``log_proba`` or ``numbers``.
-
-    Attributes
-    ----------
-    n_features, n_steps
-        Sizes the model was fitted on, or None where it takes what comes.
-    unequal
-        Whether it was fitted on series of unequal lengths, padded to ``n_steps``: then it needs to know those of all.
-    takes_longer
-        Whether it then also predicts series that are longer than these.
-    missing
-        What it gets for NaN: ``"refuse"`` (an error), ``"keep"``, ``"forward"``, ``"mean"``, or a function that fills.
-    side
-        The side inputs that are attached to its series as their last features, or None.
-    differentiable
-        Whether it is made of torch operations, through which gradients flow to the series.
     """
 
-    n_features: int | None = None
-    n_steps: int | None = None
-    unequal: bool = False
-    takes_longer: bool = False
-    missing: Missing = "refuse"
-    side: SideInputs | None = None
-    differentiable: bool = False
+    n_features: int | None = None  # it was fitted on, or None where it takes what comes
+    n_steps: int | None = None  # the same
+    unequal: bool = False  # whether it was fitted on series of unequal lengths, padded, and needs to know those of all
+    takes_longer: bool = False  # whether it then also predicts series that are longer than these
+    missing: Missing = "refuse"  # what it gets for NaN: "refuse", "keep", "forward", "mean", or a function
+    side: SideInputs | None = None  # side inputs that are attached to its series as their last features
+    differentiable: bool = False  # whether gradients flow to the series, through operations of torch
     takes_side = False  # whether it may take more than the series
     may_contradict = True  # whether it is somebody else's code, which may be random or keep a state
     _knows_means = False  # whether it has values for a feature that a series has none of
@@ -355,8 +340,6 @@ def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
     Logits that differ by very little have equal log-probabilities after rounding; that of the model's own prediction is
     then raised by a few of its last bits. Where gradients are computed nothing is decided, and nothing is done.
 
-    Examples
-    --------
     >>> logits = torch.tensor([[1e-9, 2e-9]])
     >>> with torch.no_grad():
     ...     rounded = logits.log_softmax(1)

@@ -54,15 +54,6 @@ class Known(NamedTuple):
 class CatchingOracle:
     """The group whose signs a changed trial carries.
 
-    Attributes
-    ----------
-    counts, seed
-        As given to the simulator.
-    test
-        Which of its trials are the test series, in their order.
-
-    Examples
-    --------
     >>> from sparcets.motion.catching import load_catching
     >>> ds = load_catching(seed=0)
     >>> bool((ds.oracle(ds.X_test, np.arange(395)) == ds.y_test).all())
@@ -70,8 +61,8 @@ class CatchingOracle:
     """
 
     counts: tuple[int, ...]
-    seed: int
-    test: IntArray
+    seed: int  # both as given to the simulator
+    test: IntArray  # which of its trials are the test series, in their order
 
     def __call__(self, X: FloatArray, rows: IntArray) -> IntArray:
         """Return the group of each series (batch,): a changed version (60, 20), in metres, of the test series in

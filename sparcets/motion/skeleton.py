@@ -55,23 +55,12 @@ class Skeleton:
 
 
 def find_skeleton(feature_names: Sequence[str], units: Sequence[str] | None = None) -> Skeleton | None:
-    """Recognise the points of arms and legs by the names of the features.
+    """Recognise the points of arms and legs by the names of the features; None if they form no limb.
 
-    Parameters
-    ----------
-    feature_names
-        Names of the features; a point ``LeftElbow`` has ``LeftElbow_x``, ``LeftElbow_y`` and optionally
-        ``LeftElbow_z``. Other writings are read as well, such as ``elbow_l.x``; see :func:`body_part`.
-    units
-        Their units: what is measured in anything but a length, such as degrees or m/s, is no position.
+    A point ``LeftElbow`` has ``LeftElbow_x``, ``LeftElbow_y`` and optionally ``LeftElbow_z``. Other writings are read
+    as well, such as ``elbow_l.x``; see :func:`body_part`. What is measured in anything but a length, such as degrees or
+    m/s, is no position.
 
-    Returns
-    -------
-    Skeleton or None
-        The known points that are present, with the limbs and joints they form; None if they form no limb.
-
-    Examples
-    --------
     >>> find_skeleton(["wrist_x", "wrist_y", "elbow_x", "elbow_y", "ball_x", "ball_y"])
     Skeleton(points={'elbow': (2, 3), 'wrist': (0, 1)}, limbs=(('elbow', 'wrist'),), joints=())
     >>> find_skeleton(["gravity_x", "gravity_y"]) is None
@@ -112,8 +101,6 @@ def _runs(slots: Sequence[tuple[str, tuple[int, ...]] | None]) -> list[list[tupl
 def body_part(name: str) -> BodyPart:
     """Read the name of a feature, or of a point.
 
-    Examples
-    --------
     >>> body_part("LeftWrist_x")
     BodyPart(point='wrist', side='left', axis='x', limb='arm')
     >>> body_part("hip_flexion_r"), body_part("gravity.x").limb

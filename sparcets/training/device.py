@@ -91,8 +91,6 @@ def single_precision() -> Iterator[None]:
 
     ``torch.set_default_dtype`` would do the same, but for all threads of the user's program.
 
-    Examples
-    --------
     >>> torch.set_default_dtype(torch.float64)
     >>> with single_precision():
     ...     print(torch.nn.Linear(2, 2).weight.dtype)
@@ -157,8 +155,6 @@ def one_thread_each(n_workers: int) -> Iterator[Executor]:
 
     Small independent parts of a work gain more from running side by side than each from several threads.
 
-    Examples
-    --------
     >>> with one_thread_each(n_workers=1) as worker:
     ...     part = worker.submit(torch.get_num_threads)
     ...     print(torch.get_num_threads(), part.result())

@@ -109,8 +109,6 @@ def fill_gaps(
 
     Nothing here waits for the device, so that it can be part of a CUDA graph.
 
-    Examples
-    --------
     >>> x = torch.tensor([torch.nan, 1.0, torch.nan, 3.0]).reshape(1, 4, 1)
     >>> fill_gaps(x).flatten().tolist(), fill_gaps(x, "mean").flatten().tolist()
     ([1.0, 1.0, 1.0, 3.0], [2.0, 1.0, 2.0, 3.0])
