@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -283,9 +283,9 @@ def compare_shape(
     beyond = (made < info.low - tolerance) | (made > info.high + tolerance)
     steep = np.abs(np.diff(made, axis=1)) > info.max_step + tolerance  # (answers, time - 1, features)
     steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
-    fast = fast_moves(query, made, changed, inside, info).any(0)
+    fast = excessive(move_over, query, made, changed, inside, info).any(0)
     measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)
-    sharp = sharp_bends(query, made, changed, inside, info).any(0)
+    sharp = excessive(bend_over, query, made, changed, inside, info).any(0)
     measured["jumps"] = (steep.sum((1, 2)) + (fast | sharp).sum((1, 2))).astype(np.float64)
     if skeleton is not None:
         stretch = [relative_change(*(limb_length(X, skeleton, limb) for X in (query, made))) for limb in skeleton.limbs]
@@ -293,34 +293,25 @@ def compare_shape(
     return measured
 
 
-def fast_moves(
-    query: FloatArray, made: FloatArray, changed: BoolArray, inside: BoolArray, info: SeriesInfo
+Measure = Callable[[FloatArray, int], FloatArray]  # move_over or bend_over
+
+
+def excessive(
+    measure: Measure, query: FloatArray, made: FloatArray, changed: BoolArray, inside: BoolArray, info: SeriesInfo
 ) -> BoolArray:
-    """Return where a move over several steps is larger than in real series (spans, answers, time, features).
+    """Return where moves over several steps, or bends, are larger than in real series (spans, answers, time, features).
 
     A limit on single steps alone allows several large ones in a row, as no real series has them.
     """
-    found = np.zeros((len(SPANS), *made.shape), dtype=bool)
-    for k, span in enumerate(SPANS):
-        if span >= made.shape[1]:
-            continue
-        limit = np.maximum(MARGIN * info.max_moves[k] + TOLERANCE * info.span, move_over(query, span))
-        either = changed[:, span:] | changed[:, :-span]
-        found[k, :, span:] = (move_over(made, span) > limit) & either & inside[:, span:, None]
-    return found
-
-
-def sharp_bends(
-    query: FloatArray, made: FloatArray, changed: BoolArray, inside: BoolArray, info: SeriesInfo
-) -> BoolArray:
-    """Return where a feature bends more than in real series (spans, answers, time, features), as `fast_moves` does."""
-    found = np.zeros((1 + len(SPANS), *made.shape), dtype=bool)
-    for k, span in enumerate((1, *SPANS)):
-        if 2 * span >= made.shape[1]:
-            continue
-        limit = np.maximum(MARGIN * info.max_bends[k] + TOLERANCE * info.span, bend_over(query, span))
-        either = changed[:, 2 * span :] | changed[:, span:-span] | changed[:, : -2 * span]
-        found[k, :, 2 * span :] = (bend_over(made, span) > limit) & either & inside[:, 2 * span :, None]
+    spans, limits = (SPANS, info.max_moves) if measure is move_over else ((1, *SPANS), info.max_bends)
+    found = np.zeros((len(spans), *made.shape), dtype=bool)
+    for k, span in enumerate(spans):
+        sizes = measure(made, span)
+        limit = np.maximum(MARGIN * limits[k] + TOLERANCE * info.span, measure(query, span))
+        n, last = sizes.shape[1], made.shape[1] - sizes.shape[1]  # each ends that many steps after its first
+        if n > 0:
+            either = np.logical_or.reduce([changed[:, at : at + n] for at in range(0, last + 1, span)])
+            found[k, :, last:] = (sizes > limit) & either & inside[:, last:, None]
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sparcets.core import evidence
 from sparcets.core.errors import DataError
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import SPANS, move_over
+from sparcets.core.info import SPANS, bend_over, move_over
 from sparcets.core.series import Series
 from sparcets.core.words import amount, amounts, percent, percents, signed
 from sparcets.motion.skeleton import find_skeleton
@@ -138,11 +138,11 @@ def _jumps(answer: Explanation, n: int) -> str:
     if excess[feature] > 0:
         return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
     ratios = []
-    for k, fast in enumerate(evidence.fast_moves(answer.query, made, changed, Series(made).inside, info)):
+    for k, fast in enumerate(evidence.excessive(move_over, answer.query, made, changed, Series(made).inside, info)):
         moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)
         limits = np.maximum(info.max_moves[k], TINY)
         ratios += [(float(moves[f] / limits[f]), -k, f, float(moves[f])) for f in np.flatnonzero(moves)]
-    sharp = evidence.sharp_bends(answer.query, made, changed, Series(made).inside, info).any((0, 1, 2))
+    sharp = evidence.excessive(bend_over, answer.query, made, changed, Series(made).inside, info).any((0, 1, 2))
     if not ratios and sharp.any():
         return f"{answer.feature_names[int(sharp.argmax())]} bends more sharply than in any real series"
     if not ratios:
