@@ -16,19 +16,20 @@ from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation import measures
 from sparcets.evaluation.families import AEON, EXTRA, missing_families
 from sparcets.evaluation.judges import (
+    Judge,
     accuracies,
     check_dataset,
     check_explained,
     check_explanation,
     check_judges,
     find_judges,
+    transfer,
     with_side_features,
 )
 from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.rows import find_rows
 from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
-from sparcets.evaluation.truth import DIRECTION, Judge, transfer
 from sparcets.evaluation.two_sample import c2st
 from sparcets.models.base import Classifier, Regressor
 from sparcets.motion.limbs import joint_deviation, joint_distance, limb_deviation, limb_distance
@@ -233,20 +234,12 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
             raise DataError(
                 f"no judge can be named {quoted(name)}, which is the name of the mean over {meaning}. Rename it."
             )
-    found = transfer(e, judges)
-    unseen = [name for name in judges if name not in e.families]
-
-    def by_judge(measure: str, names: Mapping[str, str]) -> Columns:
-        others = [found[names[name]] for name in unseen]
-        return {
-            measure: found[measure],
-            f"{measure}_unseen": np.mean(others, axis=0) if others else np.full(len(e), np.nan),
-            **{f"{measure}_{name}": found[column] for name, column in names.items()},
-        }
-
-    columns = by_judge("transfer", {name: name for name in judges})
-    if e.numbers:
-        columns |= by_judge(DIRECTION, {name: f"{DIRECTION}_{name}" for name in judges})
+    columns: Columns = {}
+    for measure, found in transfer(e, judges).items():
+        others = [values for name, values in found.items() if name not in e.families]
+        columns[measure] = np.mean(list(found.values()), axis=0)
+        columns[f"{measure}_unseen"] = np.mean(others, axis=0) if others else np.full(len(e), np.nan)
+        columns |= {f"{measure}_{name}": values for name, values in found.items()}
     return columns
 
 

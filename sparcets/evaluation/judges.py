@@ -1,4 +1,7 @@
-"""Judges: held-out classifiers of several families, for measuring transfer.
+"""Judges: held-out classifiers of several families, and whether they say that a counterfactual reaches its target.
+
+A change that only affects the network it was optimised against is adversarial noise. Classifiers that were not used to
+make the change detect it.
 
 They are trained on the training part only and are not used to make explanations. Training them is the most expensive
 part of an evaluation, so each is cached under a fingerprint of everything that determines it: the network in memory and
@@ -14,19 +17,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
+from sparcets.core.outcome import is_within
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.side_inputs import SideInputs, take_rows
 from sparcets.data.dataset import Dataset, dataset_digest
 from sparcets.evaluation.families import SEED, FamilyJudge, NumberJudge, check_families, choose_rows, labels_of
-from sparcets.evaluation.truth import Judge
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor, load_classifier
 from sparcets.training.device import resolve_device
@@ -37,6 +40,13 @@ N_COMPARED = 16
 # both models are certain, it shows in the small probabilities only, hence the relative part.
 ATOL, RTOL = 1e-4, 0.1
 ATOL_NUMBERS = 1e-3  # of the spread of the labels
+
+
+class Judge(Protocol):
+    """A model of series (batch, time, features) with the same classes, or numbers, as the explained one."""
+
+    def predict(self, X: Any, lengths: Any = None) -> Any:
+        """Return class indices (batch,) or numbers (batch, outputs); ``lengths`` as for :meth:`Classifier.predict`."""
 
 
 def check_explanation(e: Any) -> None:
@@ -340,3 +350,33 @@ def with_side_features(e: Explanation, dataset: Dataset) -> tuple[Explanation, D
         side_test=None,
     )
     return replace(e, query=query, counterfactual=counterfactual, side=None), data
+
+
+def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, dict[str, FloatArray]]:
+    """Return whether held-out models agree that the target is reached: by measure and name of the judge, (answers,).
+
+    ``"transfer"`` is 1 where a judge predicts the target, else 0. A judge of numbers may be off by more than the target
+    is narrow; so there is also ``"direction"``, 1 where its number is nearer to the target for the counterfactual than
+    for the query, or within it.
+    """
+    after = {name: np.asarray(judge.predict(e.counterfactual, e.lengths)) for name, judge in judges.items()}
+    if e.numbers is None:
+        return {"transfer": {name: np.asarray(found == e.target, dtype=np.float64) for name, found in after.items()}}
+    numbers, scale = e.numbers, e.info.numbers.scale
+    for name, found in after.items():
+        if found.shape != numbers.after.shape:
+            raise DataError(
+                f"the judge {name!r} gives numbers of shape {found.shape}, the explained model {numbers.after.shape}."
+            )
+    low, high = np.moveaxis(numbers.bounds, -1, 0)
+
+    def beyond(found: FloatArray) -> FloatArray:
+        """Return how far numbers (answers, outputs) are from the target, in spreads of the labels (answers,)."""
+        return np.asarray((np.maximum(np.maximum(low - found, found - high), 0) / scale).max(1))
+
+    agrees = {name: is_within(found, numbers.bounds).astype(np.float64) for name, found in after.items()}
+    moves = {}
+    for name, judge in judges.items():
+        nearer = beyond(after[name]) < beyond(np.asarray(judge.predict(e.query, e.lengths)))
+        moves[name] = (nearer | (agrees[name] == 1)).astype(np.float64)
+    return {"transfer": agrees, "direction": moves}

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import BoolArray, IntArray, Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 from sparcets.core.validation import default_feature_names
 from sparcets.data.dataset import Dataset, series_digests
 from sparcets.evaluation.scores import WARNING
@@ -33,7 +33,7 @@ def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, r
     dtype = min(e.query.dtype, dataset.X_test.dtype, key=lambda kind: kind.itemsize)
     if dtype != e.query.dtype:
         digests = series_digests(e.query.astype(dtype))
-    in_test = series_digests(Series(dataset.X_test, dataset.lengths_test).blank().values.astype(dtype, copy=False))
+    in_test = _digests_of(dataset.X_test, dataset.lengths_test, dtype)
     index = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # of duplicates, the first
     found = np.array([index.get(digest, -1) for digest in digests], dtype=np.int64)
     if (found < 0).any():
@@ -66,9 +66,7 @@ def _unknown_queries(
         text = f"{len(unknown)} of the {n} queries {_are(len(unknown))} not {where}"
     else:
         text = f"{WARNING}none of the {n} queries is {where}; check that they come from this data set and split"
-    in_train = set(
-        series_digests(Series(dataset.X_train, dataset.lengths_train).blank().values.astype(dtype, copy=False))
-    )
+    in_train = set(_digests_of(dataset.X_train, dataset.lengths_train, dtype))
     n_train = sum(digests[i] in in_train for i in np.flatnonzero(~known)[unknown])
     if n_train:
         text += f"; {n_train} of them {_are(n_train)} in its training part, which classifier and judges were trained on"
@@ -77,6 +75,10 @@ def _unknown_queries(
     elif dataset.oracle is not None or dataset.salient_test is not None:
         text += "; their saliency mask and true class are not known. Pass rows= if they were derived from test series"
     return f"{text}."
+
+
+def _digests_of(X: FloatArray, lengths: IntArray | None, dtype: np.dtype[Any]) -> list[str]:
+    return series_digests(Series(X, lengths).blank().values.astype(dtype, copy=False))
 
 
 def _are(n: int) -> str:

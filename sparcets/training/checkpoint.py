@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -54,7 +53,8 @@ class Checkpoint(Callback):
         if not self.file.exists():
             return 0
         try:
-            header, tensors = _read(self.folder)
+            header, arrays = FILES.load(self.folder)
+            tensors = {name: torch.tensor(array) for name, array in arrays.items()}
             identity, epoch, history = header["identity"], int(header["epoch"]), dict(header["history"])
             reference_proba = tensors.pop("reference_proba")
             if identity == self.identity:
@@ -100,11 +100,6 @@ def delete_checkpoint(folder: Path, identity: str) -> None:
     """Remove the checkpoint of the training of that name; any other file is left alone."""
     if has_identity(folder, identity):
         (folder / FILE).resolve().unlink()  # a link by which somebody named it stays
-
-
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    header, arrays = FILES.load(folder)
-    return header, {name: torch.tensor(array) for name, array in arrays.items()}
 
 
 def agree(a: Tensor, b: Tensor) -> bool:

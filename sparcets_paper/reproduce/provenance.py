@@ -26,7 +26,7 @@ ROOT = Path(sparcets.__file__).parents[1]  # of both packages
 DECIDING = {
     "sparcets/core": "enforcement info seeding settings",
     "sparcets/data": "motionsense moving_box splits",
-    "sparcets/evaluation": "evaluate families judges measures outliers saliency scores truth two_sample",
+    "sparcets/evaluation": "evaluate families judges measures outliers saliency scores two_sample",
     "sparcets/methods": "adversarial base ics request",
     "sparcets/models": "network",
     "sparcets/motion": "catching limbs oracle simulator skeleton",
