@@ -14,7 +14,7 @@ from sparcets.data.dataset import Dataset
 from sparcets.evaluation.families import choose_rows, judge_inputs, left_as_found, missing_families
 
 FEWEST = 20  # answers; with fewer, the result says little
-RECORDINGS = 400  # that answers are told from, at most
+MOST = 400  # answers, and as many recordings; more take long and say little more
 DONORS = 4000  # training series, at most, of which the nearest one to an answer is found
 FOLDS = 5
 
@@ -22,12 +22,12 @@ FOLDS = 5
 def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     """Return the area under the ROC curve of telling changed valid answers from recordings, and their number.
 
-    0.5 where they cannot be told apart, 1 where all can; NaN for fewer than 20 such answers, and where the series
-    cannot be divided into folds. It is the larger one of two classifiers: MiniRocket with a ridge, if aeon is
-    installed, and extra trees on the differences of neighbouring steps. Series are standardised, and features that the
-    data set does not let change are left out. A query, all answers to it, and all answers that are nearest to the same
-    training series are on one side of each fold; otherwise, series would be recognised by what they have in common with
-    each other.
+    At most 400 of either are compared. 0.5 where they cannot be told apart, 1 where all can; NaN for fewer than 20 such
+    answers, and where the series cannot be divided into folds. It is the larger one of two classifiers: MiniRocket with
+    a ridge, if aeon is installed, and extra trees on the differences of neighbouring steps. Series are standardised,
+    and features that the data set does not let change are left out. A query, all answers to it, and all answers that
+    are nearest to the same training series are on one side of each fold; otherwise, series would be recognised by what
+    they have in common with each other.
 
     The answers are of classes, none of them to a query that is in its target already; ``rows`` are the indices of their
     queries in ``X_test``, -1 where not known.
@@ -44,7 +44,8 @@ def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     recorded = np.flatnonzero(np.isin(dataset.y_test, e.target[chosen]))
     if len(chosen) < FEWEST or not len(recorded):
         return np.nan, len(chosen)
-    recorded = recorded[choose_rows(dataset.y_test[recorded], RECORDINGS)]
+    chosen = chosen[choose_rows(e.target[chosen], MOST)]
+    recorded = recorded[choose_rows(dataset.y_test[recorded], MOST)]
     donors = inputs(dataset.X_train, dataset.lengths_train, choose_rows(dataset.y_train, DONORS))
     made = inputs(e.counterfactual, e.lengths, chosen)
     X = np.concatenate([inputs(dataset.X_test, dataset.lengths_test, recorded), made])
