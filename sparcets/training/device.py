@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,8 +17,10 @@ from torch.overrides import TorchFunctionMode
 from sparcets.core.errors import CapabilityError
 from sparcets.core.seeding import RANDOM_STATE_LOCK
 from sparcets.core.series import IntArray
+from sparcets.core.settings import MethodConfig
 
 log = logging.getLogger(__name__)
+C = TypeVar("C", bound=MethodConfig)
 DEVICES = "'auto', 'cpu', 'cuda', 'cuda:1' or 'mps'"
 # Functions that make a tensor of torch's default type, which a user may have changed.
 _OF_DEFAULT_TYPE = (torch.empty, torch.zeros, torch.ones, torch.rand, torch.randn, torch.linspace, torch.eye)
@@ -49,12 +52,15 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def with_double_precision(name: str, owner: str) -> str:
-    """Return the name of a device that computes in double precision: the same one, or the CPU instead of ``"mps"``."""
-    if resolve_device(name).type != "mps":
-        return name
+def with_double_precision(config: C, owner: str) -> C:
+    """Return settings with a device that computes in double precision: the same one, or the CPU instead of ``"mps"``.
+
+    The ``owner`` needs it, for the log.
+    """
+    if resolve_device(config.device).type != "mps":
+        return config
     log.warning("%s needs double precision, which GPUs of Apple do not have; it runs on the CPU.", owner)
-    return "cpu"
+    return replace(config, device="cpu")
 
 
 def lengths_on(device: torch.device, lengths: IntArray | Tensor | None) -> Tensor | None:

@@ -311,6 +311,7 @@ class Ensemble:
 
     def log_proba(self, x: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, classes) of standardised series by all members."""
+        pause()
         raw = self.to_raw(x)
         return torch.cat([member(raw) for member in self.members()])
 
@@ -462,7 +463,7 @@ class Members:
 
 def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: ExplainerConfig, seed: int) -> Ensemble:
     """Train the members and measure how convinced they are of real series; see :meth:`Members.train`."""
-    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
+    config = with_double_precision(config, "sp.Explainer")
     members = Members.train(job, rows, classifier, config, seed)
     explained, y = members.explained, job.y[rows]
     measured = choose_series(y, spawn(seed, "accuracy"), config.max_series)

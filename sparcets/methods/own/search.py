@@ -16,7 +16,6 @@ import torch
 
 from sparcets.core.edits import KINDS, NEEDS, Edit, EditLists, apply_edits
 from sparcets.core.evidence import MAJORITY, compare_shape
-from sparcets.core.progress import pause
 from sparcets.core.series import BoolArray, FloatArray, Series, differs
 from sparcets.core.words import percent
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
@@ -103,7 +102,6 @@ def answer(request: Request, model: FittedModel) -> Answers:
     lists: list[tuple[Edit, ...]] = [()] * (B * n)
     with threads_for(BATCH["cpu"] * request.X[0].size):
         for i in range(B):
-            pause()
             search, found = _search(request.select(np.array([i])), model)
             for k in range(n):
                 row = i * n + k
@@ -352,7 +350,6 @@ class QuerySearch:
         needed: list[set[Move]] = [set() for _ in trails]  # what could not be given up, and is not tried again soon
         tried_again = set[int]()
         for _ in range(ROUNDS):
-            pause()
             moves = [
                 (i, move) for i in active for move in self._moves(trails[i][-1], NARROWEST) if move not in needed[i]
             ]

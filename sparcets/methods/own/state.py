@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -123,7 +123,7 @@ def model_from_arrays(
 ) -> FittedModel | NumberModel:
     """Return a fitted model from the output of :func:`model_to_arrays`."""
     header = json.loads(arrays[HEADER].tobytes().decode())
-    config = replace(config, device=with_double_precision(config.device, "sp.Explainer"))
+    config = with_double_precision(config, "sp.Explainer")
     device = resolve_device(config.device)
     long_arrays = part_of(arrays, "long")
     long = record_from_arrays(LongSeries, long_arrays) if long_arrays else None
