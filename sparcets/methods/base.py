@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast, final
 
@@ -451,22 +451,18 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _answer_classes(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
         """Answer queries that have one target class each, and add the evidence."""
         began = time.perf_counter()
-        answers = join(list(self._explain_block(block, call, bar)))
+        parts = []
+        for batch in block.batches(self._batch_size()):
+            before = self._outputs(call.classifier, batch, call.info.n_classes)
+            request = call.request(batch.series, runner_up(before) if batch.target is None else batch.target)
+            parts.append(self._explain_batch(request, before, np.repeat(batch.index, call.n), call))
+            bar.advance(len(before))
+        answers = join(parts)
         evidence = self._evidence(answers, call)
         rows = np.flatnonzero(answers.status != "unchanged")
         if call.curve and evidence is not None and len(rows):
             evidence = evidence.with_curve(self._curve(answers[rows], call), rows)
         return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
-
-    def _explain_block(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Iterator[Explanation]:
-        """Answer a block of queries batch by batch."""
-        for batch in block.batches(self._batch_size()):
-            before = self._outputs(call.classifier, batch, call.info.n_classes)
-            request = call.request(batch.series, runner_up(before) if batch.target is None else batch.target)
-            answers = self._explain_batch(request, before)
-            bar.advance(len(batch))
-            index = np.repeat(batch.index, call.n)
-            yield replace(answers, query_index=index, constraints=call.constraints_given)
 
     def _outputs(self, model: Classifier | Regressor, block: QueryBlock, n_outputs: int) -> FloatArray:
         """Return what the model says of queries, which has to be as much as it said in the fit."""
@@ -478,17 +474,21 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _batch_size(self) -> int:  # queries explained at a time
         return self.config.batch_size
 
-    def _explain_batch(self, request: Request, before: FloatArray) -> Explanation:
-        """Answer a batch of queries with these probabilities, predict the answers, and package both."""
-        n, reached = request.n, request.is_reached(before)
+    def _explain_batch(self, request: Request, before: FloatArray, index: IntArray, call: CallOptions) -> Explanation:
+        """Answer a batch of queries with these probabilities, predict the answers, and package both.
+
+        ``index`` are the numbers of the queries that the answers belong to.
+        """
+        n, B = request.n, len(before)
+        reached = is_reached(before, request.target, request.confidence)
         done, left = np.flatnonzero(reached), np.flatnonzero(~reached)
-        parts = [(done, Answers.unchanged(request.select(done), before[done]))]
+        parts = [(done, Answers.unchanged(request.select(done), before[done]))] if len(done) else []
         if len(left):
-            asked = request.select(left)
-            divided = [(np.arange(len(asked)), asked)] if self.takes_padding else asked.by_length()
+            asked = request if len(left) == B else request.select(left)
+            divided = [(np.arange(len(left)), asked)] if self.takes_padding else list(asked.by_length())
             parts += [(left[rows], self._explain(part)) for rows, part in divided]
         answers = Answers.join(request, parts)
-        queries = request.series[np.repeat(np.arange(len(request)), n)]
+        queries = request.series[np.repeat(np.arange(B), n)]
         targets, after = np.repeat(request.target, n), np.asarray(answers.proba)
         status, reason = answers.status, answers.reason
         missing = np.flatnonzero(np.isnan(after).any(1))
@@ -504,7 +504,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             target=targets,
             status=status,
             reason=reason.astype(str),
-            query_index=np.repeat(np.arange(len(request)), n),
+            query_index=index,
             proba_before=np.repeat(before, n, axis=0),
             proba_after=after,
             info=request.info,
@@ -515,10 +515,13 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             edit_lists=answers.edit_lists,
             method=self.method,
             config=self._settings,
+            constraints=call.constraints_given,
             seed=self.config.seed,
             confidence=request.confidence,
         )
-        return ask_again(self.classifier, found) if request.goal is None else found  # numbers are asked for later
+        if request.goal is not None:
+            return found  # numbers are asked for later
+        return ask_again(self.classifier, found, np.flatnonzero(status != "not_found"))
 
     @property
     def _regressor(self) -> Regressor:
@@ -561,17 +564,16 @@ def predict_again(model: Classifier | Regressor, answers: Explanation, rows: Int
     return model.outputs_unchecked(Series.join([made[::-1], query]))[:-1][::-1]
 
 
-def ask_again(model: Classifier, answers: Explanation) -> Explanation:
-    """Return answers without those that the model contradicts when it is asked again, in another batch.
+def ask_again(model: Classifier, answers: Explanation, rows: IntArray) -> Explanation:
+    """Return answers, of which ``rows`` are valid, without those that the model contradicts in another batch.
 
     Where it then predicts another class, its second word counts: the answer is not valid. Where ``predict`` of an
     estimator says another class than its probabilities, the answer stays valid, and ``reason`` says so.
     """
-    rows = np.flatnonzero(answers.valid & (answers.status != "not_found"))
     if not len(rows) or not model.may_contradict:
         return answers
     again = predict_again(model, answers, rows)
-    names, status, reason = answers.class_names, answers.status.astype("<U9"), answers.reason.astype(object)
+    names, status, reason = answers.info.class_names, answers.status.astype("<U9"), answers.reason.astype(object)
     after = answers.proba_after.copy()
     for i in np.flatnonzero(contradicts(after[rows], again)):
         row, target = rows[i], names[int(answers.target[rows[i]])]

@@ -116,5 +116,5 @@ def review(
         constraints=call.constraints_given,
         seed=explainer.config.seed,
     )
-    answers = ask_again(model, answers)
+    answers = ask_again(model, answers, np.flatnonzero(answers.valid & (answers.status != "not_found")))
     return replace(answers, evidence=explainer._evidence(answers, call))

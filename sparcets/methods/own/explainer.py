@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -203,9 +203,9 @@ class Explainer(BaseExplainer[ExplainerConfig]):
 
     # Explain.
 
-    def _explain_block(self, block: QueryBlock, options: CallOptions, bar: Bar) -> Iterator[Explanation]:
+    def _answer_classes(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
         with threads_for(block.series.values[:CPU_BATCH].size):  # so many series are computed together
-            yield from super()._explain_block(block, options, bar)
+            return super()._answer_classes(block, call, bar)
 
     def _batch_size(self) -> int:
         # A GPU searches a thousand queries in little more time than one.
@@ -226,9 +226,8 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         made = Series(answers.counterfactual, answers.lengths)
         left = np.flatnonzero(np.isnan(support).any(1))  # known of the others since they were chosen
         if len(left):
-            with threads_for(answers.query[:CPU_BATCH].size):
-                belief = model.believe(made[left], answers.target[left])
-                support[left] = belief.support.cpu().double().numpy()
+            belief = model.believe(made[left], answers.target[left])
+            support[left] = belief.support.cpu().double().numpy()
         return Evidence(families=families, support=support, plausibility=model.reference.measure(answers))
 
     def _curve(self, answers: Explanation, options: CallOptions) -> Mapping[str, FloatArray]:
