@@ -309,14 +309,9 @@ def _weak_judges(accuracy: Mapping[str, float], dataset: Dataset | None) -> list
     if dataset is None or not len(dataset.y_test):
         return []
     if dataset.task == "regression":
-        return [
-            f"the judge {name} explains {share:.2f} of the variance of the test labels; it says little."
-            for name, share in accuracy.items()
-            if share <= 0
-        ]
-    baseline = float(np.bincount(dataset.y_test).max() / len(dataset.y_test))
-    return [
-        f"the judge {name} has a test accuracy of {share:.2f}, no better than the majority class; it says little."
-        for name, share in accuracy.items()
-        if share <= baseline
-    ]
+        least, what = 0.0, "explains {:.2f} of the variance of the test labels"
+    else:
+        least = float(np.bincount(dataset.y_test).max() / len(dataset.y_test))
+        what = "has a test accuracy of {:.2f}, no better than the majority class"
+    weak = {name: share for name, share in accuracy.items() if share <= least}
+    return [f"the judge {name} {what.format(share)}; it says little." for name, share in weak.items()]

@@ -15,6 +15,7 @@ from sparcets.data.dataset import Dataset
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
 NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
+AT_MOST = 2000  # training series per class to fit on, and test series per class to compare with
 _CHUNK = 1000  # series scored per call, bounding memory
 
 _Scores: TypeAlias = dict[str, Callable[[FloatArray], FloatArray]]
@@ -31,8 +32,6 @@ class Plausibility:
         The real series.
     scaler
         Centre and scale of each feature; series are compared standardised.
-    at_most
-        Maximum number of training series per class to fit on, and of test series per class to compare with.
     seed
         Seed of the subsampling and of the isolation forest.
 
@@ -48,10 +47,9 @@ class Plausibility:
     (['isolation_forest_ratio', 'knn_ratio', 'lof_ratio', 'svm_ratio'], (24,))
     """
 
-    def __init__(self, dataset: Dataset, scaler: Scaler, *, at_most: int = 2000, seed: int = 0) -> None:
+    def __init__(self, dataset: Dataset, scaler: Scaler, *, seed: int = 0) -> None:
         self.dataset = dataset
         self.scaler = scaler
-        self.at_most = at_most
         self.seed = seed
         self._fitted: dict[int, tuple[_Scores, dict[str, float]] | None] = {}
 
@@ -99,11 +97,11 @@ class Plausibility:
             return scores, {name: float(score(test).mean()) for name, score in scores.items()}
 
     def _real(self, label: int, part: str) -> FloatArray:
-        """Return at most ``at_most`` real series of a class, flattened."""
+        """Return at most ``AT_MOST`` real series of a class, flattened."""
         rows = np.flatnonzero(getattr(self.dataset, f"y_{part}") == label)
-        if len(rows) > self.at_most:
+        if len(rows) > AT_MOST:
             rng = generator(self.seed, f"plausibility/{part}/{label}")
-            rows = np.sort(rng.choice(rows, self.at_most, replace=False))
+            rows = np.sort(rng.choice(rows, AT_MOST, replace=False))
         return self._flat(Series(*(getattr(self.dataset, f"{name}_{part}") for name in ("X", "lengths")))[rows])
 
     def _flat(self, series: Series) -> FloatArray:

@@ -202,15 +202,9 @@ class Model(ABC):
 
 
 class Classifier(Model):
-    """A model that gives probabilities of classes to series (batch, time, features) in the data's own units.
+    """A model that gives probabilities of classes to series (batch, time, features) in the data's own units."""
 
-    Attributes
-    ----------
-    named
-        Whether ``class_names`` were given rather than made up from numbers.
-    """
-
-    named: bool = False
+    named: bool = False  # whether ``class_names`` were given rather than made up from numbers
     may_be_logits = False  # whether sp.wrap could be told that its outputs are logits
     _class_names: tuple[str, ...] | None = None
 

@@ -213,11 +213,8 @@ def find_lengths_form(model: Any, form: Interface, given: Any) -> Interface:
     name = next((name for name in LENGTHS_NAMES if name in parameters), None)
     # An estimator of aeon says whether it takes lists of series of unequal length.
     by_tag = type(model).__module__.startswith("aeon.") and hasattr(model, "get_tag")
-    if by_tag and model.get_tag("capability:unequal_length", raise_error=False, tag_value_default=False):
-        assumed: Lengths = "list"
-    else:
-        assumed = "padding"
-    kind: Lengths = given or ("argument" if name else assumed)
+    lists = by_tag and model.get_tag("capability:unequal_length", raise_error=False, tag_value_default=False)
+    kind: Lengths = given or ("argument" if name else "list" if lists else "padding")
     return replace(form, lengths=kind, lengths_name=name if kind == "argument" else None)
 
 

@@ -387,24 +387,7 @@ def check_numbers(s: Subject) -> None:
     _check_statuses(e)
 
 
-CHECKS: tuple[Callable[[Subject], None], ...] = (
-    check_answers_are_well_formed,
-    check_negligible_changes_are_none,
-    check_same_seed_same_bytes,
-    check_batch_size_does_not_matter,
-    check_nothing_is_left_behind,
-    check_constraints_hold,
-    check_constraints_on_shape_hold,
-    check_unchanged_and_not_found,
-    check_sparsity_is_a_cap,
-    check_several_answers,
-    check_names_travel,
-    check_saving,
-    check_refit_forgets,
-    check_gaps,
-    check_not_fitted,
-    check_settings_of_another_method,
-    check_capabilities,
-    check_unequal_lengths,
-    check_numbers,
+# All of them, in this order.
+CHECKS: tuple[Callable[[Subject], None], ...] = tuple(
+    check for name, check in list(globals().items()) if name.startswith("check_") and check is not check_explainer
 )
