@@ -225,13 +225,6 @@ def filters_kept(*, ignore: type[Warning] | None = None) -> Iterator[None]:
     A filter of ours is added to the present list and taken out of it again. ``warnings.catch_warnings`` would put
     another list in its place: a thread of the user's, or of pandas, that saved that one would restore it later.
 
-    Parameters
-    ----------
-    ignore
-        Warnings that are not shown within the block; None leaves the filters as they are.
-
-    Examples
-    --------
     >>> with filters_kept(ignore=UserWarning):
     ...     warnings.warn("not shown")
     """

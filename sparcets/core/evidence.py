@@ -228,13 +228,9 @@ class Segments:
 def find_segments(changed: BoolArray | FloatArray) -> Segments:
     """Find the contiguous steps of each feature that hold one value other than 0.
 
-    Parameters
-    ----------
-    changed
-        Changed entries (batch, time, features); or the signs of changes, for segments that only rise or only fall.
+    They are found in changed entries (batch, time, features), or in the signs of changes, where each only rises or only
+    falls.
 
-    Examples
-    --------
     >>> found = find_segments(np.array([[1, 1, 0, 1]], dtype=bool)[..., None])
     >>> list(zip(found.start.tolist(), found.end.tolist()))
     [(0, 2), (3, 4)]

@@ -69,23 +69,11 @@ def find_laws(
     seed: int = 0,
     without: Sequence[str] = (),
 ) -> tuple[tuple[Law, ...], Coordinates]:
-    """Return the laws of training series, and the coordinates in which they cannot be broken.
+    """Return the laws of training series in the data's own units, and the coordinates in which they cannot be broken.
 
-    Parameters
-    ----------
-    series
-        Training series in the data's own units.
-    feature_names, units
-        Of the features.
-    tolerance
-        Changes of a feature below it are none (features,).
-    seed
-        Of the exchange of features between series.
-    without
-        Names of laws to leave out.
+    Changes of a feature below its ``tolerance`` (features,) are none. The seed is that of an exchange of features
+    between series. Laws of the names ``without`` are left out.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 20, 3))
     >>> X[..., 2] = X[..., 0] + 2 * X[..., 1]
@@ -371,19 +359,8 @@ def breaches(
 ) -> Iterator[tuple[str, tuple[int, ...], BoolArray]]:
     """Yield where series break each law that their queries obey.
 
-    What rounding and changes below the tolerance miss is no breach.
-
-    Parameters
-    ----------
-    coordinates
-        Of the training series.
-    series, query
-        Counterfactuals and queries (batch, time, features).
-
-    Yields
-    ------
-    kind, features, where
-        Kind of the law, its features, and the steps (batch, time) at which it is broken.
+    What rounding and changes below the tolerance miss is no breach. Each is told by the kind of the law, its features,
+    and the steps (batch, time) at which it is broken.
     """
     own, made = query.astype(np.float64), series.astype(np.float64)
     change = np.nan_to_num(made - own)

@@ -278,14 +278,9 @@ def compare_pairs(a: Series, b: Series) -> tuple[FloatArray, FloatArray, FloatAr
     """Return how all pairs of series differ in what both have, as arrays (len(a), len(b)).
 
     They cost one matrix product instead of an array of differences: Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab, where what is
-    missing or padding is 0 in the products and masked in the squares.
-
-    Returns
-    -------
-    squares, whole
-        Sum of the squared differences, which may be below 0 by rounding, and Σ a² + Σ b².
-    common
-        Number of steps that both have; of entries, divided by the number of features, where some are missing.
+    missing or padding is 0 in the products and masked in the squares. The arrays are the sum of the squared
+    differences, which may be below 0 by rounding, Σ a² + Σ b², and the number of steps that both have; of entries,
+    divided by the number of features, where some are missing.
     """
     if a.gaps is None and b.gaps is None:
         x, y = (one.values * one.inside[..., None] for one in (a, b))
@@ -348,20 +343,10 @@ def check_series(
 ) -> FloatArray:
     """Return ``X`` as floats (batch, time, features) within the range of float32; NaN where ``gaps`` are allowed.
 
-    float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed.
-
-    Parameters
-    ----------
-    X
-        Anything NumPy can convert to numbers. Masked entries are missing, and so are None and NA of pandas.
-    name
-        Name of the array in error messages.
-    owner, n_features, n_steps
-        Fitted object and its numbers of features and steps, if they must match.
-    first
-        Index of the first series, for error messages, if ``X`` is a part of a larger array.
-    gaps
-        Whether entries may be missing (NaN); a series that is missing altogether is an error.
+    float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed. ``X`` is
+    anything NumPy can convert to numbers; masked entries are missing, and so are None and NA of pandas. A series that
+    is missing altogether is an error. The numbers of features and steps are those of a fitted ``owner``, if they must
+    match; ``first`` is the index of the first series for messages, if ``X`` is a part of a larger array.
     """
     array = as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.", gaps=True)
     if array.ndim != 3:
@@ -397,21 +382,9 @@ def check_padded(
 ) -> tuple[FloatArray, IntArray | None]:
     """Return series as :func:`check_series` does, and their true lengths, or None without padding.
 
-    Padding becomes zero, whatever it holds. With lengths, there may be more or less of it than in the fit.
-
-    Parameters
-    ----------
-    X
-        Series (batch, time, features), or a list of series (time, features) of unequal length.
-    lengths
-        True lengths of padded series, or None.
-    owner, like
-        Fitted object and its sizes, if they must match. If it was fitted on series of unequal length, lengths are
-        needed.
-    first, gaps
-        As in :func:`check_series`.
-    longer
-        Whether series may be longer than those of the fit, if these are of unequal length; then there are more steps.
+    ``X`` may be a list of series (time, features) of unequal length. Padding becomes zero, whatever it holds. With
+    lengths, there may be more or less of it than in the fit. The sizes must be ``like`` those of a fitted ``owner``; if
+    that was fitted on series of unequal length, lengths are needed, and series may be ``longer`` than those of the fit.
     """
     n_features, n_steps, unequal = (getattr(like, name, None) for name in ("n_features", "n_steps", "unequal"))
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:

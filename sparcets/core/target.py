@@ -224,14 +224,7 @@ class BoundTarget:
     ) -> BoundTarget:
         """Bind what was given to ``explain``; raise if the model has no such targets.
 
-        Parameters
-        ----------
-        target, info
-            As the user passed it; and the fit.
-        own, owner
-            The only class that the explainer was fitted for, or None; and its name, for messages.
-        n_queries
-            Number of queries; None if it is not known yet.
+        ``own`` is the only class that the explainer was fitted for, or None. The number of queries may not be known.
         """
         if info.outcome:
             numbers = _number_targets(target, info.outcome.names)

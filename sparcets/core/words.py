@@ -124,13 +124,3 @@ def probability_below(p: float, confidence: float | None) -> str:
     ('0.97', '0.99996')
     """
     return missing_amount(p, lambda written: confidence is not None and written >= confidence)
-
-
-def unsure_words(name: str, p: float, confidence: float, within: str = "") -> str:
-    """Return what is missing where the classifier predicts the target with less than the confidence asked for.
-
-    >>> unsure_words("b", 0.97, 0.99)
-    "the classifier predicts 'b' with p(b) = 0.97; 0.99 was asked for"
-    """
-    words = f"the classifier predicts {name!r} with p({name}) = {probability_below(p, confidence)}{within}"
-    return f"{words}; {confidence!r} was asked for"

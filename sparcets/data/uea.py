@@ -25,14 +25,7 @@ UEA_NAMES = MULTIVARIATE + UNIVARIATE
 
 
 def load_uea(*, name: str, seed: int = 0) -> Dataset:
-    """Load a data set of the archive by name, with the split of the archive.
-
-    Parameters
-    ----------
-    name
-        Name in the archive, such as ``JapaneseVowels``.
-    seed
-        Not used, because the split is given; accepted so that all loaders have the same interface.
+    """Load a data set of the archive by name, with the split of the archive; the seed is not used.
 
     Examples
     --------
@@ -51,10 +44,7 @@ def load_uea(*, name: str, seed: int = 0) -> Dataset:
 def load_basic_motions(*, seed: int = 0) -> Dataset:
     """Load BasicMotions: ten seconds of smart watch data while standing, walking, running and playing badminton.
 
-    Parameters
-    ----------
-    seed
-        Not used, because the split is given; accepted so that all loaders have the same interface.
+    The seed is not used, because the split is given.
 
     Examples
     --------

@@ -64,15 +64,8 @@ class Engine(ABC):
         worked on as there are workers. A worker whose function raised is replaced, because the state it left behind is
         unknown. An item whose worker died, for good, is yielded with a ``ChildProcessError``.
 
-        Parameters
-        ----------
-        function
-            Defined at module level, so that other processes can import it.
-        items
-            Arguments of the function; they and the results must be picklable. A deque is emptied from the left, and
-            items appended to it between two results are processed too.
-        workers
-            Number of workers; None is the engine's own choice.
+        The function is defined at module level, so that other processes can import it; items and results must be
+        picklable. A deque is emptied from the left, and items appended to it between two results are processed too.
         """
         queue = items if isinstance(items, deque) else deque(items)
         return self._map(function, queue, self.n_workers(workers))
@@ -92,17 +85,9 @@ ENGINES = Registry(
 def make_engine(name: str = "local", *, address: str | None = None, device: str = "auto") -> Engine:
     """Return an engine by its name, to be used in a ``with`` block.
 
-    Parameters
-    ----------
-    name
-        ``"local"`` or ``"ray"``.
-    address
-        Of a Ray cluster, as host:port; None is the one that this machine belongs to, or else one of its own.
-    device
-        Device of the networks: unless it is ``"cpu"``, a worker of a cluster with GPUs has one for itself.
+    The address is that of a Ray cluster, as host:port; None is the one that this machine belongs to, or else one of its
+    own. Unless the device of the networks is ``"cpu"``, a worker of a cluster with GPUs has one for itself.
 
-    Examples
-    --------
     >>> import math
     >>> with make_engine("local") as engine:
     ...     sorted(engine.map_unordered(math.sqrt, [4, 9]))

@@ -19,7 +19,7 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, differs, is_integer, is_number
 from sparcets.core.target import BoundTarget, is_reached
 from sparcets.core.validation import check_ids
-from sparcets.core.words import share_from, unsure_words
+from sparcets.core.words import probability_below, share_from
 from sparcets.models.base import Classifier, Model
 from sparcets.models.views import Goal, Within, at_length
 
@@ -387,7 +387,9 @@ class Request(_Batch, _Asked):
             )
         if self.confidence is None or np.isnan(proba).any() or int(proba.argmax()) != target:
             return otherwise
-        return unsure_words(self.info.class_names[target], float(proba[target]), self.confidence, self.limits_of(i))
+        name, p = self.info.class_names[target], probability_below(float(proba[target]), self.confidence)
+        words = f"the classifier predicts {name!r} with p({name}) = {p}{self.limits_of(i)}"
+        return f"{words}; {self.confidence!r} was asked for"
 
     def why_rejected(self, i: int, counterfactual: FloatArray, proba: FloatArray) -> str:
         """Return why an answer (time, features) to query ``i`` is not valid, by its probabilities (classes,)."""
