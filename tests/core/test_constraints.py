@@ -172,6 +172,13 @@ def test_json_round_trip():
         Constraints.from_dict(Constraints(project=halves).to_dict())
 
 
+def test_a_frozen_member_freezes_its_group_there():
+    alone = bind(frozen={"f0": [(0, 2)]}, groups={"a": [0, 1]})
+    assert alone.allowed.T.tolist() == [[False] * 2 + [True] * 4] * 2 + [[True] * 6]
+    both = bind(groups={"a": [0, 1]}).combine(bind(frozen={"f2": [(4, None)]}, groups={"b": [1, 2]}))
+    assert both.allowed.T.tolist() == [[True] * 4 + [False] * 2] * 3
+
+
 def test_a_feature_that_is_frozen_throughout_is_an_active_constraint():
     """One pass on the GPU is for calls without frozen steps."""
     assert bind(frozen={"f0": [(None, None)]}).active_kinds() == ["frozen steps"]

@@ -148,17 +148,6 @@ def test_step_limit_is_optimal(seed, limit):
     np.testing.assert_allclose(result[0, :, 0], best, atol=1.1e-6)  # changes below 1e-6 of the span are reset
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("limit", [0.0, 0.05])
-def test_constant_shift_is_kept_under_any_step_limit(dtype, limit):
-    """It changes the steps only by rounding, which may cost bits but no entries."""
-    rng = np.random.default_rng(0)
-    query = rng.normal(0, 0.1, (4, 200, 2)).cumsum(1).astype(dtype)
-    proposal = (query + dtype(0.7)).astype(dtype)
-    result = bind(200, [10.0, 10.0], max_step={0: limit, 1: limit}).enforce(Series(query), proposal)
-    np.testing.assert_allclose(result, proposal, atol=200 * np.finfo(dtype).eps)
-
-
 def test_proposal_within_the_limit_after_rounding_is_unchanged():
     query, proposal = np.array([[[-2.0], [-1.0]]]), np.array([[[-1.0], [1e-17]]])
     assert proposal[0, 1, 0] - proposal[0, 0, 0] == 1.0  # in float64, though the sum -1 + 1 is 0

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sparcets.core.errors import ConfigError, MissingExtraError, UnknownNameError
-from sparcets.core.registry import Registry, did_you_mean, require_extra
+from sparcets.core.registry import Registry, require_extra
 
 
 @pytest.fixture
@@ -61,13 +59,6 @@ def test_entry_points_of_other_packages(installed):
     installed.unlink()
     assert list(registry) == ["mine", "red"], "and only once"
     assert list(Registry("colour", {"red": "json:dumps"})) == ["red"]
-
-
-@given(st.sampled_from(["countergan", "Sparce", "nearest"]), st.data())
-def test_suggestion_for_one_wrong_letter(name, data):
-    i = data.draw(st.integers(0, len(name) - 1))
-    wrong = name[:i] + data.draw(st.sampled_from("qxz")) + name[i + 1 :]
-    assert did_you_mean(wrong.upper(), ["countergan", "Sparce", "nearest"]) == f" Did you mean '{name}'?"
 
 
 def test_missing_extra():

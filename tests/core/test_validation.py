@@ -17,7 +17,7 @@ from sparcets.core.errors import (
 )
 from sparcets.core.series import check_lengths, check_padded, check_series
 from sparcets.core.target import check_target
-from sparcets.core.validation import check_ids, check_labels, check_mutable, check_names, check_units, feature_index
+from sparcets.core.validation import check_ids, check_labels, check_mutable, check_names, check_units
 
 X = np.arange(24.0).reshape(2, 4, 3)
 STRING = np.dtypes.StringDType() if hasattr(np.dtypes, "StringDType") else str  # of NumPy 2
@@ -184,12 +184,6 @@ def test_masked_entries_are_missing(given):
     assert lengths.tolist() == [4, 3]
 
 
-def test_masks_of_a_list_of_unequal_series():
-    padded, lengths = check_padded([masked(X[0]), masked(X[1, :3])], None, gaps=True)
-    assert lengths.tolist() == [4, 3]
-    np.testing.assert_array_equal(np.argwhere(np.isnan(padded)), [[0, 1, 2], [1, 2, 2]])
-
-
 def test_masks_are_refused_where_nothing_may_be_missing():
     for what, call in {
         r"y .* at \[5\]": lambda: check_labels(masked(np.arange(8)), n_samples=8),
@@ -326,10 +320,3 @@ def test_mutable_by_flag_name_or_index():
     ):
         with pytest.raises(error, match=message):
             check_mutable(wrong, feature_names=None, n_features=3)
-
-
-def test_features_by_name_or_index():
-    assert feature_index("b", ["a", "b"], 2) == feature_index(1, None, 2) == feature_index(np.int8(1), None, 2) == 1
-    for bad in (-1, 2, True, 1.0, "f1", None):
-        with pytest.raises(UnknownNameError, match=rf"no feature {bad!r}\..* Known: a, b"):
-            feature_index(bad, ["a", "b"], 2)
