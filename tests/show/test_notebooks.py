@@ -52,6 +52,7 @@ def test_a_picture_is_shown_by_itself_and_once(shown):
     assert pyplot.get_fignums() == []  # what pyplot knows, a notebook would show a second time
 
 
+@pytest.mark.long  # starts a kernel; what it shows is tested above and in tests/core/test_progress.py
 def test_a_real_notebook():
     clients = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
     nbformat = pytest.importorskip("nbformat")

@@ -63,15 +63,6 @@ def test_another_method_classifier_or_data_set_is_another_fit(data, classifier, 
     assert trained == ["gan", "sparcets", "sparcets", "sparcets"]
 
 
-def test_explainers_without_training_are_not_stored(data, classifier, trained, tmp_path):
-    for _ in range(2):
-        nearest = sp.Nearest(classifier, sp.NearestConfig(device="cpu"))
-        found, seconds = find_explainer(nearest, data, classifier, tmp_path)
-        assert found is nearest and seconds >= 0
-    find_explainer(sp.Ics(classifier, sp.IcsConfig.tiny()), data, classifier, tmp_path)
-    assert trained == ["nearest", "nearest", "ics"] and list(tmp_path.iterdir()) == []
-
-
 def truncate(file):
     file.write_bytes(file.read_bytes()[:60])
 
@@ -123,17 +114,3 @@ def test_cells_that_differ_in_target_and_limit_share_a_fit(trained, tmp_path):
     assert trained == ["sparcets"] * 5
     run_cell(replace(cell, seed=1), context)
     assert trained == ["sparcets"] * 6  # repetitions are not shared
-
-
-def test_trainings_that_differ_in_a_weight_without_a_gradient_are_one(data, classifier, trained, tmp_path):
-    paper = sp.SparceConfig.paper(target=1).override("generator.hidden=4", "train.epochs=1", "device=cpu")
-    first, _ = find_explainer(sp.Sparce(classifier, paper), data, classifier, tmp_path)
-    without = paper.override("weights.sparsity=0")
-    second, _ = find_explainer(sp.Sparce(classifier, without), data, classifier, tmp_path)
-    assert trained == ["sparce"]
-    # And truly so: trained for itself, it is the same.
-    assert answers(sp.Sparce(classifier, without).fit(data), data) == answers(second, data) == answers(first, data)
-    with_gradient = paper.override("trains_sparsity=true")
-    find_explainer(sp.Sparce(classifier, with_gradient), data, classifier, tmp_path)
-    find_explainer(sp.Sparce(classifier, with_gradient.override("weights.sparsity=0")), data, classifier, tmp_path)
-    assert trained == ["sparce"] * 4

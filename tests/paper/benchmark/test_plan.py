@@ -104,11 +104,6 @@ def test_a_grid_holds_every_combination():
     assert {c.queries for c in plan.cells} == {4}
 
 
-def test_targets_may_differ_by_data_set():
-    plan = Plan.grid(["a", "b"], targets={"a": ["x", "y"], "b": ["z"]})
-    assert [(c.dataset, c.target) for c in plan.cells] == [("a", "x"), ("a", "y"), ("b", "z")]
-
-
 def test_settings_may_be_for_one_method_alone():
     settings = ["batch_size=8", "sparce:train.epochs=1", "cfts:comte:seconds_per_query=2"]
     plan = Plan.grid(["catching"], methods=["sparce", "nearest", "cfts:comte"], settings=settings)

@@ -5,16 +5,14 @@ No test depends on measured times."""
 import json
 import multiprocessing
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from sparcets.__main__ import main
 from sparcets.core.errors import ConfigError, FileFormatError
-from sparcets_paper.benchmark.speed import PARTS, Bench, SpeedSizes, _peak, cells, read_rows, run_speed
+from sparcets_paper.benchmark.speed import PARTS, SpeedSizes, _peak, cells, read_rows, run_speed
 
 pytestmark = pytest.mark.long
 
@@ -35,36 +33,6 @@ def test_all_parts_run_and_are_stored(tmp_path):
     assert {row["batch"] for row in answered} == set(TINY.explained)
     first = next(row for row in rows if row["name"] == "ics")
     assert answered[0]["ratio"] == pytest.approx(answered[0]["value"] / first["value"])
-
-
-class CountingBench(Bench):
-    """A bench whose clock counts the entries that its explainer, itself, has explained."""
-
-    entries = 0
-
-    def fit_classifier(self, X, y): ...
-
-    def fit_explainer(self, classifier, X, y):
-        return self
-
-    def explain(self, X, **_):
-        CountingBench.entries += X.size
-        return SimpleNamespace(valid=np.ones(len(X)))
-
-    def queries(self, n):
-        return np.zeros((n, 4, 4))
-
-    @contextmanager
-    def timer(self):
-        start = self.entries
-        yield lambda: self.entries - start
-
-
-def test_time_that_grows_with_the_entries_has_exponent_1():
-    rows = list(PARTS["scaling"](CountingBench(device="cpu", sizes=TINY, seed=0)))
-    assert [row["name"] for row in rows] == ["queries", "features", "steps"]
-    assert [row["value"] for row in rows] == pytest.approx([1.0, 1.0, 1.0])
-    assert [list(row["seconds"]) for row in rows] == [[3, 6], [3, 6], [3, 6]]
 
 
 def test_one_part_is_replaced_and_the_others_stay(tmp_path, monkeypatch):

@@ -57,14 +57,3 @@ def test_the_target_is_reached(name, problem):
     assert (e.query == queries).all()
     again = peer.explain(queries[:1], targets[:1])
     np.testing.assert_array_equal(again.counterfactual, e.counterfactual[:1])  # same seed, other batch
-
-
-@pytest.mark.parametrize("name", ["cfts:comte", "cfts:ab_cf", "cfts:multispace", "cfts:glacier", "cfts:confetti"])
-def test_more_features_than_steps(name):
-    X, y = series(n_steps=10, n_features=14)
-    model = sp.TorchClassifier("fcn", sp.ClassifierConfig.tiny()).fit(X, y)
-    peer = PEERS.load(name)(model, PeerConfig(options=SHORT.get(name, {}))).fit(X, y)
-    e = peer.explain(X[[0, 1]], target=2)
-    assert e.counterfactual.shape == (2, 10, 14) and peer.ran_ == 2 and e.valid.all()
-    if name == "cfts:comte":  # features are swapped as a whole: all steps of a feature change, or none
-        assert np.isin(e.changed.sum(1), (0, 10)).all()
