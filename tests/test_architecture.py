@@ -89,9 +89,6 @@ def test_heavy_packages_are_imported_where_they_are_used():
             assert not top & NEVER_AT_MODULE_LEVEL, name
             assert part in TORCH or "torch" not in top, name
         assert "pandas" not in top or name in {"sparcets.data.tables", "sparcets.data.motionsense"}, name
-
-
-def test_only_one_engine_knows_of_ray():
     assert {name for name, tree in TREES.items() if "ray" in imports(tree)} == {"sparcets.io.ray"}
 
 
@@ -102,10 +99,14 @@ def test_the_files_that_decide_the_numbers_of_the_paper_exist():
     assert [file for file in deciding_files() if not file.is_file()] == []
 
 
-def test_files_stay_readable():
+def test_files_stay_readable_and_nothing_is_unpickled():
     for name, path in SOURCES.items():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 600, name
         assert path.stem not in {"utils", "helpers", "common"}
+    for name, path in SOURCES.items():
+        text = path.read_text(encoding="utf-8")
+        for word in ("import pickle", "torch.load(", "allow_pickle=True", "joblib.load"):
+            assert word not in text, f"{name} holds {word!r}"
 
 
 def test_no_explainer_is_more_than_two_levels_below_the_base_class():
@@ -134,13 +135,6 @@ def test_what_the_methods_share_knows_nothing_of_our_own_method():
         if any(other.startswith("sparcets.methods.own") for other in imports(tree))
     }
     assert not importing  # the registry names it as text
-
-
-def test_nothing_is_unpickled_and_nothing_prints():
-    for name, path in SOURCES.items():
-        text = path.read_text(encoding="utf-8")
-        for word in ("import pickle", "torch.load(", "allow_pickle=True", "joblib.load"):
-            assert word not in text, f"{name} holds {word!r}"
 
 
 # What deletes, renames or changes modes, wherever the name occurs; and what writes, unless to a temporary file.

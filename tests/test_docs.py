@@ -73,6 +73,7 @@ def test_code_in_the_docs_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     names = {}
     for block in blocks(page):
         small = block.replace("ExplainerConfig.quick()", "ExplainerConfig.tiny()").replace("[:8]", "[:1]")
+        small = small.replace('processes=["Gaussian"]', 'processes=["Gaussian"], n_per_combination=60')
         exec(compile(small, page, "exec"), names)
     if page == "docs/reading.md":
         assert {file.name for file in tmp_path.iterdir()} == {"answer.png", "map.html", "report.html"}

@@ -38,8 +38,5 @@ def test_public_names_are_all_there_and_no_others():
     for name, module in sparcets._WHERE.items():
         assert getattr(sparcets, name) is getattr(importlib.import_module(module), name)
     assert dir(sparcets) == sorted(sparcets.__all__)
-
-
-def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Sparcee'"):
         sparcets.Sparcee  # noqa: B018

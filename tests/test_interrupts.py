@@ -109,18 +109,12 @@ def test_the_process_ends_with_one_line(case, tmp_path):
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "stopped\n")
 
 
-def test_children_are_ended():
+def test_children_are_ended_and_it_is_ignored_after_the_work_or_where_it_was():
     # The child holds the other end of stdout: without its end, this would not return.
     started = "import subprocess\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
     assert run(f"{started}stop.end()").returncode == 130
-
-
-def test_after_the_work_it_is_ignored():
     ended = run("stop.close()\ninterrupt()\nprint('done')")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
-
-
-def test_a_process_started_to_ignore_it_goes_on():
     before = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nstop = interrupts.Interruption('stopped')\nstop.install()\n"
     ended = run(f"{before}interrupt()\nprint('done')")
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")

@@ -238,13 +238,10 @@ def test_sums_and_numbers_of_features(proposal, given, first):
     assert found[:, 0].tolist() == first and not found[:, 1:].any()
 
 
-def test_a_sum_is_kept_by_members_that_changed_alone_if_asked_for():
+def test_sums_are_kept_by_members_that_changed_and_in_whole_numbers():
     proposal = ZERO.copy()
     proposal[0, 0, 0] = 2.0
     assert not bind(fixed_sum=[(0, 1)]).enforce(Series(ZERO), proposal, complete=False).any(), "nothing more may change"
-
-
-def test_whole_numbers_with_a_fixed_sum():
     counts = enforce([[2.6], [-1.2], [0.4]], integer=[0, 1, 2], fixed_sum=[(0, 1, 2)])
     at_first = [curve[0] for curve in counts]
     assert sum(at_first) == 0 and all(v == round(v) for v in at_first) and at_first[0] > 0

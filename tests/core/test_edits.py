@@ -79,7 +79,7 @@ def test_edits_follow_one_another_and_act_on_several_columns():
 # What stays.
 
 
-def test_gaps_and_changes_below_the_tolerance_keep_their_bits():
+def test_gaps_and_changes_below_the_tolerance_keep_their_bits_and_others_are_rounded_once():
     gaps = QUERY.copy()
     gaps[1, 0] = np.nan
     made = apply_edits(gaps, [edit("level", 1.0, course=np.array([[1.0]]))])
@@ -87,9 +87,6 @@ def test_gaps_and_changes_below_the_tolerance_keep_their_bits():
     coarse = Coordinates(tolerance=np.array([0.5, 0.5]))
     ramp = edit("level", 1.0, rise=(4, 0), course=np.array([[0.6]]), coordinates=coarse)
     assert apply_edits(QUERY, [ramp])[:3].tobytes() == QUERY[:3].tobytes()
-
-
-def test_computed_in_double_precision_and_rounded_once():
     query = np.ones((4, 2), dtype=np.float32)
     half = edit("level", 1.0, course=np.array([[4e-8]]), coordinates=Coordinates(tolerance=np.zeros(2)))
     assert np.array_equal(apply_edits(query, [half]), query)  # less than half a bit
@@ -98,15 +95,12 @@ def test_computed_in_double_precision_and_rounded_once():
     assert apply_edits(query.astype(np.float64), [half])[0, 0] == 1 + 4e-8
 
 
-def test_the_query_is_not_changed_and_no_edit_gives_it_back():
+def test_the_query_stays_as_it_is_and_wrong_ones_are_errors():
     before = QUERY.copy()
     made = apply_edits(QUERY, [edit("level", 1.0, course=np.array([[1.0]]))])
     again = apply_edits(QUERY, [])
     again += 1
     assert np.array_equal(QUERY, before) and not np.shares_memory(made, QUERY)
-
-
-def test_wrong_queries_and_courses_that_are_not_there_are_errors():
     with pytest.raises(ShapeError, match=r"takes one query \(time, features\), got shape \(1, 4, 2\)"):
         apply_edits(QUERY[None], [])
     with pytest.raises(ShapeError, match=r"steps 0 to 4\) does not fit into"):
@@ -194,12 +188,9 @@ def test_arrays_and_back(tmp_path):
     assert len(EditLists.from_arrays(none) or ()) == 2 and EditLists.from_arrays({"query": QUERY}) is None
 
 
-def test_edits_share_their_coordinates_in_a_file():
+def test_slices_masks_joins_and_shared_coordinates():
     table = json.loads(str(SOME.to_arrays()[f"{PREFIX}table"]))
     assert len(table["coordinates"]) == 2
-
-
-def test_slices_masks_and_joins():
     assert_same(EditLists.join([SOME[:1], SOME[1:]]), SOME)
     assert_same(SOME[np.array([True, False, True])], SOME[np.array([0, 2])])
     assert [len(edits) for edits in SOME[np.array([2, 0])].lists] == [3, 2] and len(SOME[:0]) == 0

@@ -161,14 +161,11 @@ def test_non_finite_proposals_are_ignored(bad):
     assert bind(3, [1.0]).enforce(Series(query), proposal).ravel().tolist() == [1.0, 0.0, 2.0]
 
 
-def test_negative_zero_is_not_a_change():
+def test_negative_zero_is_no_change_and_bounds_are_rounded_inwards():
     query = np.array([[[0.0], [-0.0], [3.0]]])
     bound = bind(3, [0.0], ranges={0: (-0.0, 5)}, max_step={0: 5.0})
     result = bound.enforce(Series(query), np.array([[[-1.0], [-1.0], [9.0]]]))
     assert np.signbit(result).ravel().tolist() == [False, True, False] and result[0, 2, 0] == 5.0
-
-
-def test_bounds_are_rounded_inwards_to_the_dtype():
     query = np.full((1, 1, 2), 0.5, dtype=np.float32)
     low, high = 0.7, 0.3  # 0.7 lies between two float32 numbers, and so does 0.3
     bound = bind(1, [1.0, 1.0], ranges={0: (low, 2.0), 1: (-2.0, high)})

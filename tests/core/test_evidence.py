@@ -45,12 +45,9 @@ def assert_same(one, two):
         np.testing.assert_array_equal(a[name], b[name], err_msg=name)
 
 
-def test_believed_needs_the_majority_of_every_family():
+def test_believed_needs_the_majority_of_every_family_and_some_evidence():
     known = evidence([[1, 1, 1], [0.6, 0.51, 1], [1, 1, 0.5], [0, 0, 0], [1, 1, NAN]])
     assert explanation(known).believed.tolist() == [True, True, False, False, False]
-
-
-def test_no_evidence_has_the_shapes_of_evidence():
     none = explanation(Evidence.none(2))
     assert none.families == () and none.support.shape == (2, 0) and none.believed.tolist() == [False, False]
     assert list(none.plausibility) == list(PLAUSIBILITY) and list(none.curve) == list(CURVE)

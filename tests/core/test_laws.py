@@ -82,13 +82,10 @@ def test_identities_are_told_by_their_weights(weights, constant, text):
     np.testing.assert_allclose(coordinates.weights[0, :2], weights, atol=1e-6)
 
 
-def test_orders_of_pressures():
+def test_orders_of_pressures_that_neither_ranges_nor_units_explain():
     laws, coordinates = find(pressures(np.random.default_rng(0)), ["dia", "mean", "sys", "temp"])
     assert [(law.kind, law.features) for law in laws] == [("order", ("dia", "mean")), ("order", ("mean", "sys"))]
     assert laws[0].text == "dia is never above mean" and coordinates.orders == ((0, 1), (1, 2))
-
-
-def test_an_order_that_the_ranges_imply_or_of_other_units_is_none():
     X = pressures(np.random.default_rng(0))
     assert not find(X, list("abcd"), units=("mmHg", "kPa", "mmHg ", "°C"))[0]
     X[..., 1] += 500

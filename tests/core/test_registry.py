@@ -13,13 +13,10 @@ def registry():
     return Registry("colour", {"red": "json:dumps", "blue": "no_such_module:x"}, about={"red": "as a rose"})
 
 
-def test_listing_imports_nothing(registry):
+def test_listing_imports_nothing_and_loading_does(registry):
     assert list(registry) == ["blue", "red"] and len(registry) == 2 and "blue" in registry
     assert registry.location("blue") == "no_such_module:x"
     assert registry.about == {"red": "as a rose"}
-
-
-def test_loading(registry):
     assert registry.load("red") is json.dumps
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         registry.load("blue")

@@ -136,17 +136,6 @@ def test_to_frame_by_hand():
     assert explanation(evidence=known).to_frame()["believed"].tolist() == [False, False, False, True]
 
 
-def test_inconsistent_arrays():
-    with pytest.raises(ShapeError, match=r"frozen entries must be given as \(4, 2\) \(time, features\), got \(2,\)"):
-        explanation(frozen=np.array([True, False]))
-    with pytest.raises(ShapeError, match=r"one row per answer in every array.*'target': 2"):
-        explanation(target=np.array([1, 0]))
-    with pytest.raises(ShapeError, match=r"got \(3, 4, 2\) and \(3, 4, 1\)"):
-        explanation(counterfactual=np.zeros((3, 4, 1)))
-    with pytest.raises(ShapeError, match="'lengths': 1"):
-        explanation(lengths=np.array([4]))
-
-
 def test_join():
     e = explanation(lengths=np.array([4, 3, 2]), seconds=1.5)
     whole = join([e[:1], e[1:]])
@@ -155,3 +144,21 @@ def test_join():
     assert whole.seconds == 3.0 and join([explanation()]).lengths is None
     with pytest.raises(DataError, match="no explanations to join"):
         join([])
+
+
+def test_joins_and_inconsistent_arrays():
+    e = explanation(lengths=np.array([4, 3, 2]), seconds=1.5)
+    whole = join([e[:1], e[1:]])
+    for name in ("counterfactual", "status", "lengths", "query_index"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(e, name))
+    assert whole.seconds == 3.0 and join([explanation()]).lengths is None
+    with pytest.raises(DataError, match="no explanations to join"):
+        join([])
+    with pytest.raises(ShapeError, match=r"frozen entries must be given as \(4, 2\) \(time, features\), got \(2,\)"):
+        explanation(frozen=np.array([True, False]))
+    with pytest.raises(ShapeError, match=r"one row per answer in every array.*'target': 2"):
+        explanation(target=np.array([1, 0]))
+    with pytest.raises(ShapeError, match=r"got \(3, 4, 2\) and \(3, 4, 1\)"):
+        explanation(counterfactual=np.zeros((3, 4, 1)))
+    with pytest.raises(ShapeError, match="'lengths': 1"):
+        explanation(lengths=np.array([4]))

@@ -166,14 +166,11 @@ def test_arrays_and_tensors_are_filled_alike(seed, share, rule):
         assert share or (expected is X and torch.equal(made, torch.tensor(X))), "without gaps, as they are"
 
 
-def test_gradients_reach_the_values_that_fill_a_gap():
+def test_gradients_reach_what_fills_a_gap_and_huge_numbers_are_none():
     x = torch.tensor([NAN, 1.0, NAN, NAN, 3.0]).reshape(1, 5, 1).requires_grad_()
     for rule, expected in (("forward", [0, 4, 0, 0, 1]), ("mean", [0, 2.5, 0, 0, 2.5])):
         (gradient,) = torch.autograd.grad(fill_tensor(x, rule).sum(), x)
         assert gradient.flatten().tolist() == expected
-
-
-def test_huge_numbers_are_no_gaps():
     X = np.full((1, 4, 1), 3e38, dtype=np.float32)
     X[:, ::2] *= -1
     assert missing_entries(X) is None

@@ -12,16 +12,13 @@ from sparcets.data.dataset import Dataset
 X = np.array([[[1.0, 5.0], [3.0, 5.0]], [[2.0, 5.0], [99.0, -7.0]]])  # (2, 2, 2)
 
 
-def test_statistics_by_hand():
+def test_statistics_by_hand_that_do_not_overflow():
     info = SeriesInfo.from_series(X[:1], ("a", "b"))
     assert info.span.tolist() == [2.0, 0.0] and info.scaler.center.tolist() == [2.0, 5.0]
     assert info.scaler.scale.tolist() == [1.0, 1.0], "of 1 and 3; and 1 for a constant feature"
     assert (info.n_steps, info.n_features, info.n_classes) == (2, 2, 2)
     assert info.feature_names == ("f0", "f1") and info.mutable.tolist() == [True, True]
     assert info.units is None and info.sampling_rate is None
-
-
-def test_span_does_not_overflow_float32():
     info = SeriesInfo.from_series(np.array([[[-3e38], [3e38]]], dtype=np.float32), ("a", "b"))
     assert info.span[0] == 2 * np.float64(np.float32(3e38))
 

@@ -63,14 +63,11 @@ def test_the_paper_s_networks_and_training_are_for_one_target(kind):
         kind.paper(target=1).override("target=null")
 
 
-def test_the_paper_s_weights():
+def test_the_paper_s_weights_and_search():
     every = {"adversarial": 1.0, "classification": 1.0, "similarity": 1.0, "sparsity": 1.0, "smoothness": 1.0}
     assert sp.SparceConfig.paper(target=0).weights.to_dict() == every
     for kind in (sp.GanConfig, sp.CounterGanConfig):  # no λ4, no λ5
         assert kind.paper(target=0).weights.to_dict() == every | {"sparsity": 0.0, "smoothness": 0.0}
-
-
-def test_the_paper_s_search():
     numbers = {"steps": 100, "lr": 0.4, "beta1": 0.9, "beta2": 0.999, "prediction_weight": 1.0, "max_lambdas": 10}
     assert numbers.items() <= sp.IcsConfig.paper().to_dict().items()
     assert sp.IcsConfig.paper(target="ups").target == "ups" and sp.IcsConfig.paper().target is None

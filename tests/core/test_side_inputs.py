@@ -29,27 +29,21 @@ def test_there_and_back_they_keep_values_types_and_shapes():
     assert tensors.shape == (2, 4, 2) and parts["dose"].tolist() == SIDE["dose"].tolist()
 
 
-def test_a_series_becomes_float64_only_where_a_value_needs_it():
+def test_types_are_as_narrow_as_the_values_and_padding_is_zero():
     for value, dtype in ((0.5, np.float32), (2**24, np.float32), (2**24 + 1, np.float64), (0.1, np.float64)):
         known = SideInputs.of({"v": [value, value]})
         whole = known.attach(X, known.table({"v": [value, value]}, 2))
         assert whole.dtype == dtype and known.typed(known.split(whole)[1])["v"].tolist() == [value, value]
-
-
-def test_padding_is_zero_and_has_no_influence():
     whole = KNOWN.attach(X, KNOWN.table(SIDE, 2), np.array([1, 3]))
     assert (whole[0, 1:] == 0).all() and (whole[1, 3:] == 0).all() and (whole[1, :3, 2] == 41).all()
     assert KNOWN.split(whole)[1]["age"].tolist() == [63, 41]
 
 
-def test_they_are_stored_as_json():
+def test_they_are_stored_as_json_and_taken_as_frames_and_tensors():
     assert SideInputs.from_dict(json.loads(json.dumps(KNOWN.to_dict()))) == KNOWN
     for wrong in ({"names": ["age"]}, {"shapes": [[], [0], []]}, {"dtypes": ["int64", "<U3", "bool"]}):
         with pytest.raises(ValueError, match="do not fit together"):
             SideInputs.from_dict(KNOWN.to_dict() | wrong)
-
-
-def test_frames_and_tensors_are_taken():
     frame = pd.DataFrame({"age": [63, 41], "dose": [0.5, 1.0]}, index=[7, 3])
     assert SideInputs.of(frame).names == ("age", "dose")
     assert SideInputs.of(frame).table({"dose": torch.tensor([0.5, 1.0]), "age": [63, 41]}, 2).tolist() == [

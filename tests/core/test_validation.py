@@ -87,14 +87,11 @@ def test_position_of_non_finite_values(value, word):
         check_series(bad)
 
 
-def test_series_of_another_size_than_in_fit():
+def test_series_of_another_size_and_values_beyond_float32():
     with pytest.raises(FeatureMismatchError, match=r"^Sparce was fitted on 12 features, X has 3\.$"):
         check_series(X, owner="Sparce", n_features=12)
     with pytest.raises(FeatureMismatchError, match=r"Sparce was fitted on series of 9 steps, X has 4\. Cut, pad"):
         check_series(X, owner="Sparce", n_steps=9)
-
-
-def test_values_beyond_float32():
     huge = X.copy()
     huge[1, 2, 0] = -1e154
     with pytest.raises(DataError, match=r"queries holds -1e\+154 at \[4, 2, 0\], beyond float32's 3.4e\+38"):

@@ -127,7 +127,7 @@ def test_distances_compare_with_few_series_of_every_class(monkeypatch):
     assert MAX_REFERENCES == 200
 
 
-def test_statistics_by_hand():
+def test_statistics_and_chosen_rows_by_hand():
     X = np.array([[1.0, 2.0, 4.0, 9.0], [3.0, 3.0, 3.0, np.nan], [5.0, np.nan, np.nan, np.nan]])[..., None]
     first, constant, single = summary_statistics(X)
     mean, std = 4.0, np.sqrt((9 + 4 + 0 + 25) / 4)
@@ -136,9 +136,6 @@ def test_statistics_by_hand():
     assert constant.tolist() == [3, 0, 3, 3, 3, 3, 3, 0, 0]
     assert single.tolist() == [5, 0, 5, 5, 5, 5, 5, 0, 0]
     assert summary_statistics(np.zeros((2, 5, 3))).shape == (2, 27)
-
-
-def test_chosen_rows_keep_the_shares_or_are_balanced():
     y = np.random.default_rng(0).permutation(np.repeat([0, 1, 2], (700, 290, 10)))
     rows = choose_rows(y, 100)
     assert np.bincount(y[rows]).tolist() == [70, 29, 1] and (np.diff(rows) > 0).all()

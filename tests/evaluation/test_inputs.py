@@ -67,7 +67,7 @@ def test_other_objects_than_classifiers_raise(answers, classifier):
         find_judges(DATA, classifier)
 
 
-def test_arguments_of_another_type_raise(answers):
+def test_arguments_and_judges_of_another_type_raise(answers):
     with pytest.raises(DataError, match=r"dataset must be a Dataset, got ndarray.*Dataset\.from_arrays"):
         sp.evaluate(answers, DATA.X_test)
     with pytest.raises(DataError, match=r"evaluate measures an Explanation, got ndarray.*explain"):
@@ -76,9 +76,6 @@ def test_arguments_of_another_type_raise(answers):
         sp.evaluate(DATA, answers)
     with pytest.raises(DataError):
         find_judges(DATA.X_train)
-
-
-def test_judges_of_another_type_raise(answers):
     with pytest.raises(DataError, match=r"judges must be a mapping from names to classifiers, got list"):
         sp.evaluate(answers, judges=[MODEL])
     with pytest.raises(CapabilityError, match=r"the judge 'm' \(function\) has no predict\(X, lengths\).*sp\.wrap"):

@@ -23,9 +23,6 @@ def test_every_measure_has_its_line_and_direction():
         assert table.get(name) == ARROWS[better(name)], name
     for judge in (*JUDGES, *FAMILIES, "transfer_unseen"):
         assert f"`{judge}`" in PAGE
-
-
-def test_every_measure_of_evaluate_is_on_the_page():
     box = sp.load_dataset("moving_box", kinds="Middle", processes="Gaussian", n_per_combination=20)
     model = sp.wrap(lambda X: np.eye(2)[(X.mean((1, 2)) > 0).astype(int)])
     e = sp.Nearest(model).fit(box).explain(box.X_test, target=1, n=2)

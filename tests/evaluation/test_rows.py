@@ -19,7 +19,7 @@ def score(X, data=DATA, **options):
     return sp.evaluate(EXPLAINER.explain(X, target=1), data, judges={}, **options)
 
 
-def test_rows_of_other_series_than_the_queries_raise():
+def test_rows_are_compared_with_the_content_and_may_be_any_of_duplicates():
     X = DATA.X_test[QUERIES]
     first, last = QUERIES[0], QUERIES[-1]
     with pytest.raises(
@@ -27,9 +27,6 @@ def test_rows_of_other_series_than_the_queries_raise():
     ):
         score(X, rows=QUERIES[::-1])
     assert score(X, rows=QUERIES).per_query["row"].tolist() == QUERIES.tolist()
-
-
-def test_rows_may_give_any_of_duplicate_test_series():
     twice = replace(DATA, X_test=np.tile(DATA.X_test, (2, 1, 1)), y_test=np.tile(DATA.y_test, 2))
     later = QUERIES + len(DATA.X_test)
     assert score(DATA.X_test[QUERIES], twice, rows=later).per_query["row"].tolist() == later.tolist()

@@ -29,15 +29,12 @@ def bootstrap_interval(values, groups=None, **options):
     return float(low[0]), float(high[0])
 
 
-def test_the_interval_of_normal_values():
+def test_the_interval_of_normal_values_and_of_groups():
     values = np.random.default_rng(0).normal(5, 2, 400)
     low, high = bootstrap_interval(values, n=4000)
     half = 1.96 * values.std() / 20
     assert low == pytest.approx(values.mean() - half, abs=0.02)
     assert high == pytest.approx(values.mean() + half, abs=0.02)
-
-
-def test_groups_are_resampled_whole():
     # Ten copies of each of 40 values contain no more information than the values themselves.
     values = np.random.default_rng(2).normal(size=40)
     copies, groups = np.repeat(values, 10), np.repeat(np.arange(40), 10)
@@ -67,26 +64,20 @@ def test_each_column_has_the_interval_it_has_alone(monkeypatch):
     np.testing.assert_allclose(bootstrap_intervals(columns, groups), (low, high))
 
 
-def test_mcnemar_by_hand():
+def test_mcnemar_and_holm_by_hand_and_wilcoxon_as_scipys():
     # 6 for, 1 against: 2 · (C(7,0) + C(7,1)) / 2⁷ = 2 · 8 / 128
     assert mcnemar(np.array([1] * 6 + [-1] + [0] * 50)) == pytest.approx(0.125)
     assert mcnemar(np.array([1, -1])) == 1.0
     assert mcnemar(np.zeros(9)) == 1.0
     assert math.isnan(mcnemar(np.zeros(0)))
-
-
-def test_wilcoxon_is_scipys():
+    # 4 · 0.005; 3 · 0.01; 2 · 0.03; 1 · 0.04, raised to the previous value
+    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
+    np.testing.assert_allclose(holm(np.array([0.5, np.nan, 0.9])), [1.0, np.nan, 1.0])
     difference = np.random.default_rng(6).normal(0.3, 1, 60)
     assert wilcoxon(difference) == scipy_wilcoxon(difference).pvalue
     assert wilcoxon(np.append(difference, [0.0, 0.0])) == wilcoxon(difference)  # equal pairs are left out
     assert wilcoxon(np.zeros(5)) == 1.0
     assert math.isnan(wilcoxon(np.zeros(0)))
-
-
-def test_holm_by_hand():
-    # 4 · 0.005; 3 · 0.01; 2 · 0.03; 1 · 0.04, raised to the previous value
-    np.testing.assert_allclose(holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
-    np.testing.assert_allclose(holm(np.array([0.5, np.nan, 0.9])), [1.0, np.nan, 1.0])
 
 
 def test_compare_by_hand():
@@ -106,16 +97,13 @@ def test_compare_by_hand():
     assert sparsity["low"] <= -0.25 <= sparsity["high"] < 0
 
 
-def test_several_answers_count_by_their_mean():
+def test_several_answers_count_by_their_mean_and_unchanged_ones_are_not_paired():
     a = scores([1, 1, 1, 0], transfer=np.array([1.0, 0.0, 1.0, 1.0]))
     a.per_query["query"] = [0, 0, 1, 1]
     a.per_query["row"] = [0, 0, 1, 1]
     found = compare(a, scores([1, 1], transfer=np.array([1.0, 1.0])))
     assert found.loc["valid", "a"] == 0.75 and found.loc["transfer", "a"] == 0.75
     assert found["n"].tolist() == [2, 2]
-
-
-def test_unchanged_answers_are_not_paired():
     a = scores([1, math.nan, 0], transfer=np.array([1.0, math.nan, 0.0]))
     assert compare(a, scores([1, 1, 1], transfer=np.ones(3)))["n"].tolist() == [2, 2]
 
@@ -135,16 +123,13 @@ def test_scores_that_cannot_be_paired_raise():
         compare(one, one, measures=["sparsty"])
 
 
-def test_other_digests_raise_even_without_rows():
+def test_scores_are_paired_by_digest_and_measure():
     one = scores([1, 1], row=[-1, -1], digest=["ab", "cd"])
     with pytest.raises(DataError, match=r"query 1 has different series \(cd and ef\)"):
         compare(one, scores([1, 1], row=[-1, -1], digest=["ab", "ef"]))
     compare(one, scores([1, 1], row=[0, -1], digest=["ab", "cd"]))
     compare(one, scores([1, 1]))  # saved without digests
     assert compare(one, one).index.tolist() == ["valid"]
-
-
-def test_one_measure_by_name_and_an_empty_list():
     one = scores([1, 1], sparsity=np.ones(2))
     assert compare(one, one, measures="valid").index.tolist() == ["valid"]
     with pytest.raises(DataError):

@@ -66,15 +66,12 @@ def test_workers_are_reused_processes_and_replaced_after_an_exception():
     assert len(raised) == 2 and not raised & {str(r) for r in results if isinstance(r, int)}
 
 
-def test_a_killed_worker_loses_only_its_item():
+def test_what_a_worker_cannot_return_is_its_items_error():
     items = ["1", KILL, "2", "__import__('os')._exit(3)", "3"]
     results = dict(map_unordered(eval, items, workers=2))
     assert [results[i] for i in ("1", "2", "3")] == [1, 2, 3]
     assert isinstance(results[KILL], ChildProcessError) and "SIGKILL" in str(results[KILL])
     assert "exit code 3" in str(results[items[3]])
-
-
-def test_results_that_cannot_be_pickled():
     result = next(map_unordered(eval, ["lambda: 0"], workers=2))[1]
     assert isinstance(result, RuntimeError) and "cannot be sent to the parent process" in str(result)
     odd = "type('Odd', (Exception,), {'__init__': lambda self, a, b: None})(1, 2)"

@@ -92,15 +92,12 @@ def test_what_explain_refuses(arguments, error, message):
         fitted().explain(**{"X": QUERIES, "target": 1, **arguments})
 
 
-def test_constraints_that_are_none_and_too_strict_together_are_refused():
+def test_constraints_that_are_none_or_too_strict_and_data_sets_with_more_are_refused():
     with pytest.raises(ConfigError):
         sp.Nearest(clf()).fit(X, Y, constraints={"immutable": [0]})
     ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(immutable=[0, 1]))
     with pytest.raises(ConstraintError, match="given to fit and to explain together"):
         ex.explain(QUERIES, target=1, constraints=sp.Constraints(immutable=[2, 3]))
-
-
-def test_a_dataset_comes_alone():
     ds = sp.Dataset.from_arrays(X, Y, class_names=["calm", "brisk", "wild"])
     for extra in ({"y": ds.y_train}, {"lengths": np.full(24, 8)}):
         with pytest.raises(DataError, match=r"a Dataset brings its own labels and lengths: call fit\(dataset\)"):

@@ -17,14 +17,12 @@ def dataset(class_names=CLASSES, **known):
     return sp.Dataset.from_arrays(X, Y, class_names=class_names, **known)
 
 
-def test_string_labels_name_the_classes_of_a_model_that_only_numbers_them():
+def test_labels_as_text_name_the_classes_in_the_order_of_the_model():
     labels = np.array(["ant", "bee", "cat"])[Y]
     for y in (labels, labels.tolist(), labels.astype(object)):
         e = Scripted(sp.wrap(mean_proba)).fit(X, y).explain(X[Y != 1], target="bee")
         assert e.class_names == ("ant", "bee", "cat") and (e.target == 1).all()
 
-
-def test_numbers_as_text_keep_the_models_order():
     def twelve(series):
         return np.tile(np.full(12, 1 / 12), (len(series), 1))
 

@@ -29,14 +29,11 @@ def nearest(X, y, *, model=sign_of_sum, lengths=None, **config):
     return sp.Nearest(sp.wrap(model), sp.NearestConfig(**config)).fit(X, y, lengths=lengths)
 
 
-def test_among_neighbours_at_the_same_distance_the_first_is_taken():
+def test_the_first_of_equal_neighbours_that_the_constraints_leave():
     X = single_features([-9, 0], [3, 1], [1, 3], [3, 1])
     e = nearest(X, [0, 1, 1, 1]).explain(single_features([-1, -1]), target=1, n=3)
     assert e.counterfactual[..., 0].tolist() == [[3, 1], [1, 3], [-1, -1]]
     assert e.status.tolist() == ["neighbour", "neighbour", "not_found"]  # the same series twice is one answer
-
-
-def test_a_neighbour_that_fails_once_it_is_constrained_gives_way_to_the_next():
     X = single_steps([-5, -9], [-1, 2], [9, 0.5])
     ex, query = nearest(X, [0, 1, 1]), single_steps([-1, 0])
     assert ex.explain(query, target=1).counterfactual.tolist() == [[[-1, 2]]]

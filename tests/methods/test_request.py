@@ -45,16 +45,13 @@ def test_frozen_steps_are_not_free(constraints, free):
     assert request(ZEROS, constraints=constraints, lengths=[3, 1]).n_free().tolist() == free
 
 
-def test_a_cap_is_a_share_of_what_may_change():
+def test_a_cap_is_a_share_of_what_may_change_also_by_rounding():
     standing = CallOptions.standing(sp.Constraints(frozen={1: [(0, 1)]}), INFO, MODEL)
     half = {"sparsity": 0.5, "n": 1}
     groups = sp.Constraints(frozen={0: [(2, 3)]}, groups={"both": [0, 1]})  # with the window of the fit, step 1 is left
     for constraints, at_most in ((None, 2), (sp.Constraints(frozen=[(1, 2)]), 1), (groups, 1)):
         options = standing.for_call(constraints, **half)
         assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64)).at_most.tolist() == [at_most]
-
-
-def test_a_share_of_one_entry_is_one_entry_also_by_rounding():
     X = np.zeros((3, 7, 7)) + np.arange(3)[:, None, None]
     options = CallOptions.standing(sp.Constraints(), SeriesInfo.from_series(X, ("a", "b")), MODEL)
     assert 49 * (1 / 49) < 1
@@ -62,15 +59,12 @@ def test_a_share_of_one_entry_is_one_entry_also_by_rounding():
     assert capped.at_most.tolist() == [1]
 
 
-def test_a_cap_keeps_the_largest_changes_in_standardised_units():
+def test_a_cap_keeps_the_largest_changes_that_the_constraints_leave():
     proposal = np.array([[[2.0, 9.0], [0.0, 0.0], [1.0, 0.0]]])
     admitted = request(ZEROS[:1], at_most=[1]).apply_limits(proposal)
     assert admitted.tolist() == [[[2, 0], [0, 0], [0, 0]]]  # 2 of the first outweighs 9 of the second
     assert request(ZEROS[:1], at_most=[2]).apply_limits(proposal).tolist() == [[[2, 0], [0, 0], [1, 0]]]
     np.testing.assert_array_equal(request(ZEROS[:1], at_most=[0]).apply_limits(proposal), 0)
-
-
-def test_what_the_constraints_take_back_anyway_does_not_use_up_the_cap():
     proposal = np.array([[[9.0, 9.0], [0.0, 8.0], [0.0, 0.0]]])
     fixed = sp.Constraints(immutable=[0])
     assert request(ZEROS[:1], constraints=fixed, at_most=[2]).apply_limits(proposal).tolist() == [

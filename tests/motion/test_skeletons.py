@@ -93,11 +93,8 @@ def test_parts_of_a_name(name, expected):
     assert (part.point, part.side, part.axis, part.limb) == expected
 
 
-def test_unknown_point():
+def test_unknown_points_and_axes_alone():
     with pytest.raises(UnknownNameError, match=r"no point 'Elbow'\. Did you mean 'LeftElbow'"):
         coordinates("Elbow", ["LeftElbow_x", "LeftElbow_y"])
-
-
-def test_only_axes_make_a_group():
     names = ["gravity.x", "gravity.y", "attitude.roll", "attitude.pitch", "body_1", "body_2", "_x", "_y", "alone_x"]
     assert coordinate_groups(names) == {"gravity": [0, 1], "attitude": [2, 3]}

@@ -63,7 +63,7 @@ def test_answers_have_so_many_edits_at_most(start, fit):
     assert least == [as_dict(edit) for edit in e.edits(0)] and least[0]["kind"] != "free" and least[0]["text"]
 
 
-def test_constraints_hold(client, fit):
+def test_constraints_hold_and_lengths_do_not_disturb_each_other(client, fit):
     rules = {"immutable": ["idle"], "frozen": [[0, 3]], "ranges": {"left": [None, 1.0]}, "max_features": 2}
     answer = explain(client, fit.X[:1], target={"not": "calm"}, constraints=rules)[0]
     delta = np.array(answer["counterfactual"]) - fit.X[0]
@@ -71,9 +71,6 @@ def test_constraints_hold(client, fit):
     limits = sp.Constraints(**{**rules, "frozen": [(0, 3)], "ranges": {"left": (-np.inf, 1.0)}})
     e = fit.explainer.explain(fit.X[:1], sp.Not("calm"), constraints=limits, progress=False)
     np.testing.assert_allclose(delta, e.delta[0], atol=1e-6)
-
-
-def test_several_lengths_of_one_request_do_not_disturb_each_other(client, fit):
     problem = error(client.post("/explain", json={"series": [fit.X[0].tolist(), fit.X[1, :7].tolist()]}), 422)
     assert problem["message"].startswith("series 1: ") and "7" in problem["message"]
 

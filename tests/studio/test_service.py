@@ -173,7 +173,7 @@ def test_an_answer_is_computed_once(answers):
     assert answers.computed == [0, 0, 1, 0, 0, 0]
 
 
-def test_a_file_is_made_of_the_answers_on_the_page(answers):
+def test_files_are_made_of_answers_on_the_page_and_of_fits_that_are_there(answers):
     answers.respond(ask(rows=[3]))
     request = ExportRequest(explainer="nearest", rows=[3, 5], shown=1)
     assert answers.known(request) is None
@@ -182,9 +182,6 @@ def test_a_file_is_made_of_the_answers_on_the_page(answers):
     known = answers.known(request)
     assert np.array_equal(known.counterfactual, e.counterfactual)
     assert e.query_index.tolist() == [0, 1] and answers.computed == [3, 5]
-
-
-def test_answers_of_a_removed_explainer_are_not_given(answers):
     answers.respond(ask())
     answers.service.workspace.remove("explainers", "nearest")
     for method in (answers.respond, answers.known):

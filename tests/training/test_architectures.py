@@ -55,7 +55,7 @@ def stack(blocks):
         return CausalStack(3, 8, blocks, dropout=0.2).double().eval()
 
 
-def test_no_step_depends_on_a_later_one():
+def test_a_step_sees_no_later_one_and_two_kernels_of_each_dilation_back():
     net, x = stack(3), torch.randn(2, 40, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     before = net(x)
     for t in (0, 17, 39):
@@ -64,9 +64,6 @@ def test_no_step_depends_on_a_later_one():
         after = net(changed)
         assert torch.equal(after[:, :t], before[:, :t])
         assert not torch.equal(after[:, t], before[:, t])
-
-
-def test_a_step_sees_two_kernels_of_each_dilation_back_and_no_further():
     blocks = 2
     reach = 2 * (KERNEL - 1) * sum(2**i for i in range(blocks))  # 24 steps
     assert reach == 24

@@ -25,16 +25,10 @@ def run(callback, losses):
 def test_early_stopping_counts_epochs_since_the_best():
     states = run(EarlyStopping("loss", 2), [1.0, 0.5, 0.6, 0.5])
     assert states == [(True, False), (True, False), (False, False), (False, True)]
-
-
-def test_a_fall_below_a_thousandth_is_none_but_small_falls_add_up():
     stopping = EarlyStopping("loss", 99)
     states = run(stopping, [1.0, 0.9995, 0.9985, 0.9984])
     assert [improved for improved, _ in states] == [True, False, True, False]
     assert stopping.best == 0.9985
-
-
-def test_a_loss_that_is_no_number_never_improves():
     stopping = EarlyStopping("loss", 3)
     states = run(stopping, [math.nan, math.inf, math.nan])
     assert states == [(False, False), (False, False), (False, True)]
@@ -73,14 +67,11 @@ def check(callback, *logs):
         callback.on_check(100 * (i + 1), values)
 
 
-def test_a_dead_generator_is_a_failure():
+def test_a_dead_generator_and_a_discriminator_that_has_won_are_failures():
     dead = FINE | {"changed": 0.0}
     check(DivergenceCheck(), *[dead] * (DEAD_CHECKS - 1), FINE, *[dead] * (DEAD_CHECKS - 1))  # a pause is no death
     with pytest.raises(TrainingFailure, match="the generator is dead: it changes nothing at all after 300 steps"):
         check(DivergenceCheck(), *[dead] * DEAD_CHECKS)
-
-
-def test_a_discriminator_that_has_won_is_a_failure():
     check(DivergenceCheck(), *[LOST] * (LOST_CHECKS - 1), FINE, *[LOST] * (LOST_CHECKS - 1))
     check(DivergenceCheck(), *[LOST | {"valid": 0.9}] * 20)  # it wins, but the classifier is convinced
     check(DivergenceCheck(), *[{k: v for k, v in LOST.items() if k != "valid"}] * 20)  # without the classifier

@@ -47,12 +47,18 @@ def step(network, *, train=(0, 1, 2, 3), watch=(4, 5), lengths=None, lr=0.1):
     return ClassifierStep(network, X, Y, lengths, lr=lr, **parts)
 
 
-def test_the_loss_is_the_cross_entropy_of_the_given_training_rows():
+def test_the_loss_is_that_of_the_training_rows_and_its_gradient_is_clipped():
     network = LastStep()
     expected = F.cross_entropy(network(X[[4, 1]]), Y[[4, 1]]).item()
     loss = step(network, train=(4, 0, 1)).update(rows(torch.tensor([0, 2])))
     assert loss.item() == pytest.approx(expected)
     assert not loss.requires_grad
+    network = LastStep()
+    s = step(network)
+    s.x = X * 1e6
+    s.update(rows(torch.arange(4)))
+    norm = torch.stack([p.grad.norm() for p in network.parameters()]).norm()
+    assert norm.item() == pytest.approx(1.0, abs=1e-3)
 
 
 def test_a_step_moves_every_weight_and_many_steps_learn():
@@ -62,15 +68,6 @@ def test_a_step_moves_every_weight_and_many_steps_learn():
     losses = [s.update(rows(torch.arange(4))).item() for _ in range(30)]
     assert all(not torch.equal(before[name], p) for name, p in network.named_parameters())
     assert losses[-1] < 0.1 * losses[0]
-
-
-def test_a_huge_gradient_is_clipped():
-    network = LastStep()
-    s = step(network)
-    s.x = X * 1e6
-    s.update(rows(torch.arange(4)))
-    norm = torch.stack([p.grad.norm() for p in network.parameters()]).norm()
-    assert norm.item() == pytest.approx(1.0, abs=1e-3)
 
 
 def test_validation_is_on_the_watched_rows_in_evaluation_mode_and_changes_nothing():
@@ -132,7 +129,7 @@ def test_noise_leaves_padding_and_what_is_watched_alone():
     assert torch.equal(seen[1], X[[4, 5]])
 
 
-def test_label_smoothing_by_hand_and_only_in_training():
+def test_label_smoothing_and_probabilities_as_labels_by_hand():
     # Two classes and a share s: the label counts 1 - s / 2, the other class s / 2.
     network = LastStep()
     p = network(X[:4]).log_softmax(1).detach()
@@ -141,9 +138,6 @@ def test_label_smoothing_by_hand_and_only_in_training():
     assert plain == noisy(LastStep()).validate()
     loss = noisy(network, label_smoothing=0.2).update(rows(torch.arange(4)))
     assert loss.item() == pytest.approx(-(0.9 * right + 0.1 * wrong).mean().item())
-
-
-def test_probabilities_are_met_in_place_of_labels():
     soft = torch.tensor([[0.7, 0.3], [0.2, 0.8], [1.0, 0.0], [0.5, 0.5], [0.9, 0.1], [0.4, 0.6]])
     network = LastStep()
     p, watched = network(X[:4]).log_softmax(1).detach(), network(X[4:]).log_softmax(1).detach()

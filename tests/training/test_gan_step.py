@@ -80,16 +80,13 @@ def test_sparsity_trains_or_is_reported_only(trains):
     assert same is not trains
 
 
-def test_a_classifier_that_weighs_nothing_is_not_called():
+def test_what_weighs_nothing_is_not_called():
     def never(x):
         raise AssertionError("called")
 
     s = step({"adversarial": 1, "similarity": 1}, log_proba=never)
     s.update(BATCH)
     assert s.names == ("adversarial", "similarity", "generator", "discriminator", "changed")
-
-
-def test_a_discriminator_that_weighs_nothing_is_not_called():
     s = step({"classification": 1})
     s.discriminator.register_forward_pre_hook(lambda *_: pytest.fail("called"))
     assert len(s.update(BATCH)) == len(s.names)

@@ -69,12 +69,9 @@ def test_orders_and_draws_follow_the_seed_and_the_global_state_stays():
     assert other.batches != first.batches and other.draws != first.draws
 
 
-def test_a_training_taken_up_at_an_epoch_goes_on_as_if_it_had_never_stopped():
+def test_a_training_goes_on_where_it_is_taken_up_and_tells_means_over_rows():
     whole, rest = run(Notes(), epochs=4), run(Notes(), epochs=4, start=2)
     assert (rest.batches, rest.draws) == (whole.batches[6:], whole.draws[6:])
-
-
-def test_values_of_an_epoch_are_means_over_rows_not_over_batches():
     history = History()
     run(Notes(), callbacks=[history])
     assert history.values == {"mean_row": pytest.approx([4.5] * 3), "draw": [1.0] * 3}

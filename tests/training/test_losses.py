@@ -134,11 +134,8 @@ def test_limb_lengths_by_hand():
     assert term(query, query + 7).item() == pytest.approx(0, abs=1e-6)  # a body that moves as a whole keeps its limbs
 
 
-def test_an_unknown_point_is_an_error_that_suggests():
+def test_what_is_no_point_and_no_term_is_an_error():
     with pytest.raises(UnknownNameError, match=r"no point 'LeftElbo'. Did you mean 'LeftElbow'\?"):
         limb_lengths(FEATURES, [("LeftElbo", "LeftWrist")])
-
-
-def test_what_is_no_term_is_an_error():
     with pytest.raises(ConfigError, match=r"the term 'mine' must be a LossTerm\(weight, function\), got function"):
         objective(similarity=1, domain_losses={"mine": lambda q, c: c})

@@ -37,18 +37,17 @@ def test_targets_are_other_classes_and_real_rows_are_of_the_target(epoch):
     assert (LABELS[c["real"]] == c["target"]).all()
 
 
-def test_a_single_target_leaves_its_own_class_out():
+def test_a_single_target_leaves_its_own_class_out_and_takes_all_real_series_first():
     c = columns(pairing(target=1))
     assert set(c["query"].ravel()) == {0, 1, 2, 3, 4, 8, 9, 10}
     assert (c["target"] == 1).all() and (LABELS[c["real"]] == 1).all()
-
-
-def test_real_series_all_come_before_any_comes_twice():
     real = columns(pairing(target=0, batch_size=6))["real"].ravel()
     assert len(set(real[:5])) == 5
+    with pytest.raises(DataError, match="every training series is in the target class"):
+        pairing(np.zeros(4, dtype=int), target=0)
 
 
-def test_balance_cuts_queries_and_targets_to_equal_numbers():
+def test_balance_is_of_equal_numbers_and_an_epoch_the_same_whenever_it_is_drawn():
     few_targets = pairing(target=1, balance=True)
     assert len(few_targets.queries) == len(few_targets.members[1]) == 3
     few_queries = pairing(np.array([0] * 9 + [1] * 2), target=0, balance=True)
@@ -56,17 +55,9 @@ def test_balance_cuts_queries_and_targets_to_equal_numbers():
     seen = {int(r) for e in range(30) for r in columns(few_queries, e)["real"].ravel()}
     assert seen == set(few_queries.members[0].tolist())  # the same ones in every epoch
     assert len(pairing(target=1).queries) == 8
-
-
-def test_an_epoch_is_the_same_whenever_it_is_drawn_and_others_differ():
     pairs = pairing()
     later = columns(pairs, 5)
     again = columns(pairing(), 5)
     assert all((later[name] == again[name]).all() for name in later)
     assert (columns(pairs, 6)["query"] != later["query"]).any()
     assert (columns(pairing(seed=1), 5)["query"] != later["query"]).any()
-
-
-def test_no_query_is_an_error():
-    with pytest.raises(DataError, match="every training series is in the target class"):
-        pairing(np.zeros(4, dtype=int), target=0)

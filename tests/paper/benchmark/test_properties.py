@@ -79,7 +79,7 @@ def seen(monkeypatch):
     return given
 
 
-def test_the_paper_s_settings_on_standardised_series(seen):
+def test_maps_have_the_papers_settings_and_keep_answers_with_their_queries(seen):
     embed(QUERIES, TARGETS, {"GAN": QUERIES}, at_most=200)
     flat = seen.pop("flat")
     assert seen == {"components": 2, "perplexity": 4.4, "seed": 0, "iterations": 300}
@@ -88,9 +88,6 @@ def test_the_paper_s_settings_on_standardised_series(seen):
     np.testing.assert_allclose(real.mean((0, 1)), 0, atol=1e-12)
     np.testing.assert_allclose(real.std((0, 1)), 1)
     np.testing.assert_allclose(flat[50:], flat[:30], err_msg="counterfactuals are scaled as the real series are")
-
-
-def test_subsampling_keeps_answers_with_their_queries(seen):
     maps = embed(QUERIES, TARGETS, {"originals": QUERIES[:0], "GAN": QUERIES}, at_most=10)
     assert [tuple(map(len, points)) for points in maps.values()] == [(10, 10, 0), (10, 10, 10)]
     assert maps["GAN"].queries.tolist() == maps["GAN"].counterfactuals.tolist() == maps["originals"].queries.tolist()

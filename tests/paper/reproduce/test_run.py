@@ -150,15 +150,12 @@ def test_settings_of_the_small_scale_are_settings():
         ClassifierConfig.from_dict(cell.classifier_config)
 
 
-def test_a_source_replaces_name_and_options():
+def test_sources_replace_names_and_mistakes_are_named():
     found = cells("table1", "small", 1, datasets=["moving_box", "catching"], sources={"moving_box": "box.npz"})
     assert {(c.dataset, c.source, bool(c.options)) for c in found} == {
         ("moving_box", "box.npz", False),
         ("catching", None, False),
     }
-
-
-def test_mistakes():
     with pytest.raises(UnknownNameError, match="Did you mean 'table1'"):
         plan("table", "small")
     with pytest.raises(UnknownNameError, match="no scale 'huge'"):

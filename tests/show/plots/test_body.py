@@ -16,7 +16,7 @@ FLAT = tuple(f"{point}_{axis}" for point in ("LeftShoulder", "LeftElbow", "LeftW
 DEEP = tuple(f"{point}_{axis}" for point in ("shoulder", "elbow", "wrist") for axis in "xyz")
 
 
-def test_points_limbs_and_what_moves(answer):
+def test_points_limbs_and_what_moves_in_the_frame_and_plane_that_show_it(answer):
     e = answer({(4, 2): 5.0}, n_features=8, info={"feature_names": FLAT, "units": ("m",) * 8})
     body = find_body(e)
     assert body.axes == ("x", "y") and body.unit == "m"
@@ -24,16 +24,10 @@ def test_points_limbs_and_what_moves(answer):
     assert body.query["LeftElbow"].tolist() == e.query[0][:, 2:4].tolist()
     assert body.counterfactual["LeftElbow"][4].tolist() == [e.query[0, 4, 2] + 5.0, e.query[0, 4, 3]]
     assert np.flatnonzero(body.changed["LeftElbow"]).tolist() == [4] and not body.changed["LeftWrist"].any()
-
-
-def test_the_ball_does_not_enlarge_the_frame(answer):
     e = answer({}, n_features=8, info={"feature_names": FLAT})
     e.query[0, :, 6] = e.counterfactual[0, :, 6] = 1e6
     body = find_body(e)
     assert "Center" in body.query and body.frame()[1].max() < 1e3
-
-
-def test_of_three_coordinates_the_two_that_change_most_are_drawn(answer):
     e = answer({(4, 4): 5.0, (4, 8): 5.0}, n_features=9, info={"feature_names": DEEP})
     body = find_body(e)
     assert body.axes == ("y", "z") and body.hidden == "x"

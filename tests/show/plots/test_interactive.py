@@ -29,14 +29,11 @@ def test_curves_with_shading_names_and_units(answer):
     assert top[0] > bottom[1] and top[1] == 1 and bottom[0] == pytest.approx(0)
 
 
-def test_names_are_not_read_as_markup(answer):
+def test_names_are_no_markup_and_exact_zeros_are_empty(answer):
     names = ("<b>a</b>", "b & c", "d")
     e = answer({(0, 0): 1.0, (0, 1): 1.0}, info={"feature_names": names})
     assert curves_figure(e)["layout"]["annotations"][0]["text"].startswith("&lt;b&gt;a&lt;/b&gt;")
     assert "<b>" not in json.dumps(map_figure(e))
-
-
-def test_the_map_leaves_exact_zeros_empty(answer):
     figure = map_figure(answer({(3, 0): 2.0, (0, 2): -8.0}, mutable=np.array([True, False, True])))
     (trace,) = figure["data"]
     assert trace["z"][0] == [None] * 3 + [0.5] + [None] * 6 and trace["z"][2][0] == -2.0
@@ -61,26 +58,20 @@ def test_several_answers(answer):
     )
 
 
-def test_frequency_of_changes_over_valid_answers(answer):
+def test_frequency_of_changes_over_valid_answers_that_have_the_step(answer):
     missed = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
     e = join([answer({(2, 0): 4.0}), answer({(2, 0): 1.0, (3, 0): 1.0}), answer({(9, 1): 9.0}, **missed)])
     trace = frequency_figure(e)["data"][0]
     assert trace["z"][0] == [None, None, 100.0, 50.0] + [None] * 6 and trace["z"][1] == [None] * 10
-
-
-def test_frequency_counts_the_answers_that_have_the_step(answer):
     short, whole = answer({(2, 0): 4.0}, lengths=np.array([3])), answer({(3, 0): 1.0}, lengths=np.array([10]))
     assert frequency_figure(join([short, whole]))["data"][0]["z"][0] == [None, None, 50.0, 100.0] + [None] * 6
 
 
-def test_figures_are_json_and_accepted_by_plotly(answer):
+def test_figures_are_json_accepted_by_plotly_and_end_before_padding(answer):
     e = answer({(3, 0): 1.0})
     for figure in (curves_figure(e), map_figure(e), answers_figure(e), frequency_figure(e)):
         assert json.loads(json.dumps(figure, allow_nan=False)) == figure
         assert len(show(figure).data) == len(figure["data"])
-
-
-def test_padding_is_not_drawn(answer):
     e = answer({(2, 0): 1.0}, lengths=np.array([6]))
     assert len(curves_figure(e)["data"][0]["x"]) == len(map_figure(e)["data"][0]["z"][0]) == 6
     curve, grid, _ = plot_answer(e).axes

@@ -61,13 +61,10 @@ def test_units_seconds_and_title(answer):
     assert figure.get_suptitle().strip() == "sick → well   p(well) 0.10 → 0.80   3.3 % changed   (nearest)"
 
 
-def test_the_five_features_that_change_most_are_curves(answer):
+def test_the_five_features_that_change_most_are_curves_or_some_if_none_does(answer):
     e = answer({(0, f): float(1 + (f * 3) % 7) for f in range(7)}, n_features=7)  # 1 4 7 3 6 2 5
     *curves, _, _ = plot_answer(e).axes
     assert [c.get_ylabel() for c in curves] == [f"f{i}\n(no unit)" for i in (1, 2, 3, 4, 6)]
-
-
-def test_an_unchanged_answer_is_drawn_too(answer):
     figure = plot_answer(answer({}, status=np.array(["unchanged"]), proba_before=np.array([[0.2, 0.8]])))
     draw(figure)
     *curves, grid, _ = figure.axes

@@ -52,30 +52,21 @@ def test_what_an_evaluation_found(answer, measures, words):
     assert words in doubt
 
 
-def test_values_that_are_rare_in_the_training_series(answer):
+def test_what_an_answer_itself_gives_to_doubt(answer):
     (doubt,) = find_doubts(answer({(3, 1): 20.0}), {})
     assert doubt.startswith("pressure is moved to 4.1 standard deviations"), "(0.5 + 20 - 4) / 4 = 4.125"
     far = answer({(3, 1): 20.0})
     far.query[0, 0, 1] = far.counterfactual[0, 0, 1] = 30.0  # the query itself has such values
     assert find_doubts(far, {}) == []
-
-
-def test_the_model_is_uncertain(answer):
     (doubt,) = find_doubts(answer(SMALL, proba_after=np.array([[0.45, 0.55]])), {})
     assert "leads by 0.10 only" in doubt
     assert find_doubts(answer(SMALL, proba_after=np.array([[0.35, 0.65]])), {}) == []
-
-
-def test_from_a_neighbour(answer):
-    """A whole real series is one; parts of it put into the query were never recorded together."""
+    # A whole real series is one; parts of it put into the query were never recorded together.
     (doubt,) = find_doubts(answer(SMALL, status=np.array(["neighbour"])), {})
     assert doubt.startswith("it combines a real well series with this one, and as a whole may never have been recorded")
     everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
     whole, _ = find_doubts(answer(everywhere, status=np.array(["neighbour"])), {})
     assert whole.startswith("every value is taken from a real well series")
-
-
-def test_most_of_it_changes(answer):
     (doubt,) = find_doubts(answer({(t, 0): 1.0 for t in range(6)}, mutable=np.array([True, False])), {})
     assert doubt == "more than half of the values that may change do (60 %)."
 

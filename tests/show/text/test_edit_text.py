@@ -82,27 +82,18 @@ def test_kinds_and_amounts(answer, kind, amount, words):
     assert set(KINDS) <= {"follow", "level", "size", "shift", "smooth", "tempo", "peak"}, "all have words"
 
 
-def test_several_recordings_are_told_one_by_one(answer):
+def test_who_is_followed_and_what_a_group_is_called(answer):
     e = answered(answer, edit(2, 6), edit(6, 9, (1,), row=8))
     assert [line.rpartition(", ")[2] for line in changes(e)] == [
         f"following recording {k} of class well" for k in (7, 8)
     ]
     assert "following" not in narrate(e, short=True)
-
-
-def test_what_follows_the_generator_follows_no_recording(answer):
     e = answered(answer, edit(2, 6, row=None))
     assert "following what the generator proposes" in narrate(e) and "recording" not in narrate(e, short=True)
-
-
-def test_a_group_of_the_user_has_its_name(answer):
     rules = {"explain": {"groups": {"pump": [0, "pressure"]}}}
     assert changes(answered(answer, edit(2, 6, (0, 1)), constraints=rules))[0].startswith(
         "pump in steps 2 to 5: roll 1"
     )
-
-
-def test_both_ways(answer):
     course = np.array([[1.5], [-1.5], [0.5], [1.5]])
     (told,) = changes(answered(answer, edit(2, 6, course=course)))
     assert told == "roll in steps 2 to 5: both ways by up to 2"

@@ -12,7 +12,7 @@ from sparcets.show.text import narrate
 from sparcets.testing.data import make_series
 
 
-def test_the_long_form(answer):
+def test_the_long_and_the_short_form(answer):
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}, units=("rad", "bar"), rate=4.0))
     assert text.splitlines() == [
         "? Doubtful: no other models were asked about it.",
@@ -21,9 +21,6 @@ def test_the_long_form(answer):
         "Unchanged: pressure. Nothing changes before 0.75 s or after 1.25 s.",
         "10 % of the values that may change do. The model's probability of well goes from 0.10 to 0.88.",
     ]
-
-
-def test_the_short_form(answer):
     text = narrate(answer({(3, 0): 1.0, (4, 0): 2.0}), short=True)
     assert text == ("? Doubtful: well instead of sick (probability 0.10 → 0.88): roll in steps 3 to 4.")
 
@@ -63,7 +60,7 @@ def test_the_largest_changes_in_standard_deviations_come_first_and_the_rest_is_l
     assert narrate(many, short=True).count("roll") == 3 and "other edits" in narrate(many, short=True)
 
 
-def test_unchanged_and_immutable_features(answer):
+def test_features_that_stay_and_the_share_of_what_may_change(answer):
     names = ("hand_x", "hand_y", "load", "ball_x", "ball_y")
     text = narrate(answer({(3, 2): 1.0}, names=names, mutable=np.array([True, True, True, False, False])))
     assert "Unchanged: hand. Not allowed to change: ball." in text, "by the name of the group"
@@ -71,9 +68,6 @@ def test_unchanged_and_immutable_features(answer):
     assert "Unchanged: hand_y, load and ball." in half, "a group that changed in part is listed by its features"
     everywhere = {(t, f): 1.0 for t in range(10) for f in range(2)}
     assert "Unchanged" not in narrate(answer(everywhere)) and "Nothing changes" not in narrate(answer(everywhere))
-
-
-def test_the_share_is_of_mutable_entries_without_padding(answer):
     assert "50 % of" in narrate(answer({(t, 0): 1.0 for t in range(5)}, mutable=np.array([True, False])))
     padded = narrate(answer({(0, 0): 1.0}, lengths=np.array([2])))
     assert "25 % of" in padded and "after step 0" in padded, "padding does not count"
