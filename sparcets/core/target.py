@@ -52,9 +52,9 @@ class NumberTarget(ABC):
     def words(self, unit: str) -> str:
         """Say it in words; ``unit`` follows each number, such as " mmHg"."""
         low, high = self.interval(np.zeros(1))
-        if np.isinf(low):
+        if low == -np.inf:
             return f"at most {_written(high)[0]}{unit}"
-        if np.isinf(high):
+        if high == np.inf:
             return f"at least {_written(low)[0]}{unit}"
         least, most = _written(low, high)
         return f"between {least} and {most}{unit}"

@@ -492,6 +492,7 @@ def _check_task_labels(
     units: str | Sequence[str] | None,
 ) -> tuple[np.ndarray[Any, Any], tuple[str, ...], tuple[str, ...] | None, tuple[str, ...] | None]:
     """Return the labels, the names of the classes, and names and units of the numbers."""
+    check_task(task)
     if task == "regression":
         if class_names is not None:
             raise ConfigError("class_names are for classes; task='regression' takes output_names and output_units.")
@@ -500,7 +501,6 @@ def _check_task_labels(
         outputs = check_names([names] if isinstance(names, str) else names, what="output_names", n=n)
         given = check_units(units, what="output_units", n=n, each="output")
         return numbers.reshape(np.shape(y)), (), outputs, given
-    check_task(task)
     if names is not None or units is not None:
         raise ConfigError("output_names and output_units are for numbers as labels: pass task='regression', too.")
     labels, found = check_labels(y, n_samples=len(X), class_names=class_names)

@@ -399,8 +399,9 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     True
     """
     resolve_device(device)  # an error in ``device`` is raised before the folder is read
+    folder = as_path(folder)
     try:
-        header, arrays = FILES.load(as_path(folder))
+        header, arrays = FILES.load(folder)
         weights = {name: torch.tensor(array) for name, array in arrays.items()}
         return TorchClassifier.rebuild(header, weights, device=device)
     except FileFormatError:
