@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +74,7 @@ class _Network(Model):
 
     def _train(
         self,
-        make_step: Callable[..., Any],
+        kind: type[ClassifierStep],
         series: Series,
         y: Tensor,
         split: tuple[IntArray, IntArray],
@@ -88,18 +87,7 @@ class _Network(Model):
         """
         config, device, network = self.config, self.device, self._fitted()
         x, steps = self._as_tensors(series.values, series.lengths)
-        learn, watch = split
-        step = make_step(
-            network,
-            self._standardise(x, steps),
-            y.to(device),
-            steps,
-            train_rows=torch.tensor(learn, device=device),
-            validation_rows=torch.tensor(watch, device=device),
-            lr=config.lr,
-            noise=config.noise,
-        )
-        history = History()
+        step, history = kind(network, self._standardise(x, steps), y.to(device), steps, split, config), History()
         with (
             threads_for(config.batch_size * series.values[0].size),
             progress_bar(f"training {self.architecture}", config.epochs, show=progress) as bar,
@@ -107,7 +95,7 @@ class _Network(Model):
             train(
                 # Series of different lengths are packed on the host, which a graph cannot do.
                 CapturedStep(step, device) if steps is None else step,
-                shuffled(len(learn), config.batch_size, spawn(config.seed, "order")),
+                shuffled(len(split[0]), config.batch_size, spawn(config.seed, "order")),
                 epochs=config.epochs,
                 seed=spawn(config.seed, "dropout"),
                 device=device,
@@ -271,8 +259,7 @@ class TorchClassifier(_Network, Classifier):
             # By error, and by loss among equals: the loss alone rises again once the network is overconfident in its
             # few mistakes, long before it stops improving.
             stopping = EarlyStopping("validation_error", config.patience, tie="validation_loss", network=self._network)
-            step = partial(ClassifierStep, label_smoothing=config.label_smoothing)
-            self.history_ = self._train(step, series, torch.tensor(y), split, stopping, progress).values
+            self.history_ = self._train(ClassifierStep, series, torch.tensor(y), split, stopping, progress).values
             if stopping.best_epoch < 0:
                 raise ConfigError(
                     f"the training of {self.architecture} diverged: its validation loss was never a finite number. "

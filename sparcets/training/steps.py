@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from sparcets.core.series import IntArray
+from sparcets.core.settings import ClassifierConfig
 from sparcets.training import losses
 from sparcets.training.cuda import graph_adam
 from sparcets.training.loop import Batch
@@ -20,9 +22,8 @@ class ClassifierStep:
     """Trains a network of series and lengths, to logits (batch, classes), with Adam.
 
     ``x``, ``y`` and ``lengths`` are all standardised series, their labels, or probabilities (series, classes) to be
-    matched, and lengths of padded ones, on the network's device; learnt from and watched are some of their rows. In
-    training only, ``noise`` is added, in standard deviations of each series, and ``label_smoothing`` spreads a share of
-    each label over all classes.
+    matched, and lengths of padded ones, on the network's device; ``split`` are the rows learnt from and watched. The
+    noise and the smoothing of labels of ``config`` are for training only.
     """
 
     names: tuple[str, ...] = ("loss",)
@@ -33,18 +34,13 @@ class ClassifierStep:
         x: Tensor,
         y: Tensor,
         lengths: Tensor | None,
-        *,
-        train_rows: Tensor,
-        validation_rows: Tensor,
-        lr: float,
-        noise: float = 0.0,
-        label_smoothing: float = 0.0,
+        split: tuple[IntArray, IntArray],
+        config: ClassifierConfig,
     ) -> None:
-        self.network = network
+        self.network, self.config = network, config
         self.x, self.y, self.lengths = x, y, lengths
-        self.train_rows, self.validation_rows = train_rows, validation_rows
-        self.noise, self.label_smoothing = noise, label_smoothing
-        self.optimiser = graph_adam(network, x.device, lr=lr)
+        self.train_rows, self.validation_rows = (torch.tensor(rows, device=x.device) for rows in split)
+        self.optimiser = graph_adam(network, x.device, lr=config.lr)
 
     def _logits(self, rows: Tensor, noise: float = 0.0) -> Tensor:
         x, lengths = self.x[rows], lengths_of(self.lengths, rows)
@@ -55,7 +51,7 @@ class ClassifierStep:
         return logits
 
     def _loss(self, logits: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(logits, y, label_smoothing=self.label_smoothing)
+        return F.cross_entropy(logits, y, label_smoothing=self.config.label_smoothing)
 
     def update(self, batch: Batch) -> Tensor:
         """Take one Adam step; return the loss (1,)."""
@@ -65,7 +61,7 @@ class ClassifierStep:
             for module in self.network.modules():
                 if isinstance(module, nn.modules.batchnorm._BatchNorm):
                     module.eval()
-        logits = self._logits(rows, self.noise)
+        logits = self._logits(rows, self.config.noise)
         loss = self._loss(logits, self.y[rows])
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -3,6 +3,7 @@
 import copy
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -43,8 +44,7 @@ def fcn():
 
 
 def step(network, *, train=(0, 1, 2, 3), watch=(4, 5), lengths=None, lr=0.1):
-    parts = {"train_rows": torch.tensor(train), "validation_rows": torch.tensor(watch)}
-    return ClassifierStep(network, X, Y, lengths, lr=lr, **parts)
+    return ClassifierStep(network, X, Y, lengths, (np.array(train), np.array(watch)), ClassifierConfig(lr=lr))
 
 
 def test_the_loss_is_that_of_the_training_rows_and_its_gradient_is_clipped():
@@ -103,8 +103,9 @@ def spying(network):
 
 
 def noisy(network, **settings):
-    parts = {"train_rows": torch.arange(4), "validation_rows": torch.tensor([4, 5])}
-    return ClassifierStep(network, X, settings.pop("y", Y), settings.pop("lengths", None), lr=0.1, **parts, **settings)
+    y, lengths = settings.pop("y", Y), settings.pop("lengths", None)
+    split = np.arange(4), np.array([4, 5])
+    return ClassifierStep(network, X, y, lengths, split, ClassifierConfig(lr=0.1, **settings))
 
 
 def test_noise_is_gaussian_of_the_given_size_and_drawn_with_the_seed_alone():
