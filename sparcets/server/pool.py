@@ -43,7 +43,7 @@ def begin() -> None:
 def load(folder: Path, device: str, own_model: str | None = None) -> tuple[int, dict[str, Any]]:
     """Load a fit into this process, and let it give its first answer, which takes longer than all others.
 
-    Only the user's own model that ``own_model`` names may be run. Returns the number of the process, and what is
+    Of a fit to a model of the user's own, only ``own_model`` may be run. Returns the process's number, and what is
     served.
     """
     import torch

@@ -112,7 +112,8 @@ def _curves(answers: Explanation, drawn: Explanation, looks: Sequence[Look], is_
             spans = [(times[a] - half, times[b - 1] + half) for a, b in zip(found.start, found.end, strict=True)]
             values = np.where(is_drawn(changed[i, :, f]), drawn.counterfactual[i, :, f], np.nan)
             curves.append(Curve(values, spans, look))
-        panels.append(Panel(answers.feature_names[f], _unit(answers, f), answers.query[0, :, f], curves))
+        unit = answers.info.units[f] if answers.info.units else ""
+        panels.append(Panel(answers.feature_names[f], f"({unit or 'no unit'})", answers.query[0, :, f], curves))
     return Curves(times, half, time_label(answers), panels)
 
 
@@ -138,11 +139,6 @@ def moment_names(answer: Explanation, steps: Sequence[int]) -> list[str]:
 def time_label(answer: Explanation) -> str:
     """Return the label of the time axis."""
     return "time (s)" if answer.info.sampling_rate else "time (steps)"
-
-
-def _unit(answer: Explanation, feature: int) -> str:
-    unit = answer.info.units[feature] if answer.info.units else ""
-    return f"({unit or 'no unit'})"
 
 
 def title_of(answer: Explanation) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -291,7 +292,12 @@ SVG_WIDTH, SVG_LEFT, SVG_RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and
 SVG_TOP, SVG_PANEL, SVG_GAP, SVG_BOTTOM = 34.0, 52.0, 20.0, 34.0
 MAX_POINTS = 400  # of a curve in SVG: about what a page can show
 MAX_TICKS = 6  # of its time axis
-SVG_DASHES = {"solid": "", "dash": "7 3", "dot": "2 2", "longdash": "9 5"}
+SVG_DASHES = {
+    "solid": "",
+    "dash": ' stroke-dasharray="7 3"',
+    "dot": ' stroke-dasharray="2 2"',
+    "longdash": ' stroke-dasharray="9 5"',
+}
 
 
 def curves_svg(answer: Explanation) -> str:
@@ -306,7 +312,7 @@ def curves_svg(answer: Explanation) -> str:
     x = SVG_LEFT
     for colour, dash, text in ((style.BEFORE, "", "recorded"), (look.colour, SVG_DASHES[look.dash], look.name)):
         parts.append(
-            f'<line x1="{x:g}" x2="{x + 26:g}" y1="7" y2="7" stroke="{colour}" stroke-width="2"{_dashed(dash)}/>'
+            f'<line x1="{x:g}" x2="{x + 26:g}" y1="7" y2="7" stroke="{colour}" stroke-width="2"{dash}/>'
             f'<text x="{x + 31:g}" y="10">{escape(text)}</text>'
         )
         x += 46 + 6 * len(text)
@@ -343,14 +349,11 @@ def _svg_panel(curves: drawing.Curves, panel: drawing.Panel, top: float) -> Iter
     every = -(-len(before) // MAX_POINTS)
     times = [_svg_x(curves, t) for t in curves.times[::every].tolist()]
     for drawn, colour, dash in ((after, look.colour, SVG_DASHES[look.dash]), (before, style.BEFORE, "")):
-        runs: list[list[str]] = [[]]  # where values are missing, a curve is interrupted
-        for t, value in zip(times, drawn[::every].tolist(), strict=True):
-            if value != value:
-                runs.append([])
-            else:
-                runs[-1].append(f"{t:.1f},{_scaled(value, *limits):.1f}")
-        line = f'fill="none" stroke="{colour}" stroke-width="1.5"{_dashed(dash)}'
-        yield "".join(f'<polyline points="{" ".join(run)}" {line}/>' for run in runs if run)
+        points = zip(times, drawn[::every].tolist(), strict=True)
+        for missing, run in groupby(points, lambda point: point[1] != point[1]):  # where a curve is interrupted
+            if not missing:
+                line = " ".join(f"{t:.1f},{_scaled(value, *limits):.1f}" for t, value in run)
+                yield f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>'
     yield f'<text x="{SVG_LEFT:g}" y="{top - 4:g}">{escape(f"{panel.name} {panel.unit}")}</text>'
     for text, at in zip(signed(high, low), (top + 8, top + SVG_PANEL), strict=True):
         yield f'<text x="{SVG_LEFT - 4:g}" y="{at:g}" text-anchor="end">{text}</text>'
@@ -365,7 +368,3 @@ def _svg_time_axis(curves: drawing.Curves, top: float) -> Iterator[str]:
         yield f'<text x="{at:.1f}" y="{top + 14:g}" text-anchor="middle">{text}</text>'
     middle = (SVG_LEFT + SVG_WIDTH - SVG_RIGHT) / 2
     yield f'<text x="{middle:g}" y="{top + 28:g}" text-anchor="middle">{curves.time_label}</text>'
-
-
-def _dashed(dash: str) -> str:
-    return f' stroke-dasharray="{dash}"' if dash else ""

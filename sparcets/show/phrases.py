@@ -14,8 +14,7 @@ MAX_NAMES = 6  # features named in a list before the rest is counted
 
 
 def when_phrase(start: int, end: int, rate: float | None) -> str:
-    """Describe a half-open range of steps; at a known rate in seconds, where the last step lasts until the next would
-    begin.
+    """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
 
     >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
     ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')

@@ -56,14 +56,17 @@ def plot_answer(answer: Explanation) -> Figure:
     curves, belief = drawing.curves_of(answer), drawing.belief_of(answer)
     n = len(curves.panels)
     with style.new_figure(11, 1.4 * max(n, 3) + 1.6 + (belief is not None)) as figure:
+        from matplotlib.patches import Patch
+
         grid = figure.add_gridspec(n, 2, width_ratios=[1.5, 1])
         for row, panel in enumerate(curves.panels):
             axes = figure.add_subplot(grid[row, 0])
-            # Below the recording, so that only the recording is visible where nothing changes.
-            _draw_panel(axes, curves, panel, zorder=2.1)
+            _draw_panel(axes, curves, panel)
             axes.tick_params(labelbottom=row == n - 1)
             if row == 0:
-                _add_legend(axes)
+                after, before = axes.lines
+                handles = [before, after, Patch(color=style.MARK, alpha=SHADE, lw=0, label="changed")]
+                axes.legend(handles=handles, loc="lower right", ncols=3, bbox_to_anchor=(1, 1), borderaxespad=0.2)
         axes.set_xlabel(curves.time_label)
         above = grid[:, 1]
         if belief is not None:
@@ -109,7 +112,7 @@ def plot_answers(answers: Explanation) -> Figure:
     with style.new_figure(8, 1.4 * max(len(curves.panels), 2) + 1.4) as figure:
         all_axes = np.asarray(figure.subplots(len(curves.panels), 1, sharex=True, squeeze=False))[:, 0]
         for axes, panel in zip(all_axes, curves.panels, strict=True):
-            _draw_panel(axes, curves, panel, zorder=2.3, own_shades=True)
+            _draw_panel(axes, curves, panel, several=True)
         handles, labels = all_axes[0].get_legend_handles_labels()
         if handles:
             figure.legend(handles, labels, loc="outside lower center", ncols=2)
@@ -121,39 +124,33 @@ def plot_answers(answers: Explanation) -> Figure:
     return figure
 
 
-def _draw_panel(
-    axes: Axes, curves: drawing.Curves, panel: drawing.Panel, *, zorder: float, own_shades: bool = False
-) -> None:
+def _draw_panel(axes: Axes, curves: drawing.Curves, panel: drawing.Panel, *, several: bool = False) -> None:
     """Draw one feature: changed segments shaded, or marked by a bar at the bottom for each of several answers."""
     alone = len(panel.curves) == 1
+    # One answer is below the recording, so that only the recording is visible where nothing changes.
+    above = 2.3 if several else 2.1
     look: dict[str, Any] = {"alpha": SHADE if alone else 0.9, "lw": 0}
     for row, (values, spans, (colour, line, _, name)) in enumerate(panel.curves):
         low, high = (0.0, 1.0) if alone else (0.04 * row, 0.04 * row + 0.03)
         for start, end in spans:
-            axes.axvspan(start, end, ymin=low, ymax=high, color=colour if own_shades else style.MARK, **look)
-        axes.plot(curves.times, values, color=colour, lw=1.6, ls=line, label=name, zorder=zorder)
+            axes.axvspan(start, end, ymin=low, ymax=high, color=colour if several else style.MARK, **look)
+        axes.plot(curves.times, values, color=colour, lw=1.6, ls=line, label=name, zorder=above)
     axes.plot(curves.times, panel.recorded, color=style.BEFORE, lw=1.3, label="recorded", zorder=2.2)
     axes.set_ylabel(style.escape_mathtext(f"{panel.name}\n{panel.unit}"), rotation=0, ha="right", va="center")
     axes.set_xlim(curves.times[0] - curves.half, curves.times[-1] + curves.half)
 
 
-def _add_legend(axes: Axes) -> None:
-    from matplotlib.patches import Patch
-
-    after, before = axes.lines
-    handles = [before, after, Patch(color=style.MARK, alpha=SHADE, lw=0, label="changed")]
-    axes.legend(handles=handles, loc="lower right", ncols=3, bbox_to_anchor=(1, 1), borderaxespad=0.2)
-
-
 def _draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
     """Draw a heat map of the changes of one answer, one row per feature; exact zeros are white."""
+    from matplotlib.colors import LinearSegmentedColormap
+
     standardised = answer.delta[0] / answer.info.scaler.scale  # (time, features)
     largest = float(np.abs(standardised).max()) or 1.0
     step = 1 / (answer.info.sampling_rate or 1.0)
     image = axes.imshow(
         np.where(answer.changed[0], standardised, np.nan).T,  # NaN is white
         aspect="auto",
-        cmap=style.changes_map(),
+        cmap=LinearSegmentedColormap.from_list("changes", style.CHANGES).with_extremes(bad="white"),
         vmin=-largest,
         vmax=largest,
         interpolation="nearest",

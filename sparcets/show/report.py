@@ -27,7 +27,7 @@ from sparcets.show import interactive
 from sparcets.show.drawing import belief_of
 from sparcets.show.phrases import advice_note, change_of, count, query_name
 from sparcets.show.text import Narrative, build_narrative
-from sparcets.show.verdict import Conclusion, Measures, find_votes, measures_of, quality_findings
+from sparcets.show.verdict import Measures, find_votes, measures_of, quality_findings
 
 if TYPE_CHECKING:
     from sparcets.evaluation.scores import Scores
@@ -57,27 +57,11 @@ def badge(verdict: Verdict) -> str:
     return f'<span class="verdict {verdict.tone}">{verdict.label}</span>'
 
 
-def conclusion_box(conclusion: Conclusion) -> str:
-    """Return the verdict on an answer, with all that is said about it."""
-    parts, verdict = conclusion.parts, conclusion.verdict
-    text = f"{escape(parts[0])}." if len(parts) == 1 else f"<ul>{''.join(f'<li>{escape(p)}</li>' for p in parts)}</ul>"
-    return f'<div class="conclusion {verdict.tone}"><b>{verdict.title}:</b> {text}</div>'
-
-
 def verdicts_table(e: Explanation) -> str:
     """Return a table of the number of answers by verdict, with its meaning."""
     counts = {v: int((e.verdict == v.word).sum()) for v in VERDICTS.values()}
     rows = [(badge(v), str(n), escape(v.meaning)) for v, n in counts.items() if n]
     return table({"verdict": "", "answers": "number", "meaning": "words"}, rows)
-
-
-def verdict_css() -> str:
-    """Return the colours of the verdicts as CSS."""
-    looks = {v.tone: v for v in VERDICTS.values()}
-    return "".join(
-        f".{tone}.verdict,.{tone}.conclusion{{color:{v.colour};background:{v.tint};border-color:{v.colour}}}\n"
-        for tone, v in looks.items()
-    )
 
 
 NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
@@ -253,11 +237,15 @@ def _page(e: Explanation, measures: list[Measures], scores: Scores | None, title
     narratives = [build_narrative(e[i], measures=measures[i]) for i in range(min(len(e), MAX_ANSWERS))]
     left_out = len(e) - len(narratives)
     any_change = (e.valid & (e.status != "unchanged")).any()
+    colours = "".join(
+        f".{tone}.verdict,.{tone}.conclusion{{color:{v.colour};background:{v.tint};border-color:{v.colour}}}\n"
+        for tone, v in {v.tone: v for v in VERDICTS.values()}.items()
+    )
     parts = [
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
-        f"<style>{_template('report.css')}{verdict_css()}</style></head><body>",
+        f"<style>{_template('report.css')}{colours}</style></head><body>",
         f"<header><h1>{escape(title)}</h1>",
         f'<p class="soft">{QUESTION}</p>',
         f"<p><b>{escape(note)}</b></p>" if (note := advice_note(e)) else "",
@@ -326,15 +314,16 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
 
 
 def _article(e: Explanation, i: int, narrative: Narrative) -> str:
-    items = "".join(f"<li>{escape(change)}</li>" for change in narrative.changes)
+    parts, verdict = narrative.conclusion.parts, narrative.conclusion.verdict
+    said = f"{escape(parts[0])}." if len(parts) == 1 else _items(parts)
     return "\n".join(
         [
             f'<article id="answer-{i}" aria-labelledby="heading-{i}">',
             f'<h3 id="heading-{i}">{i}. {escape(change_of(e, i))} <span class="soft">({escape(query_name(e, i))}, '
             f"{escape(str(e.status[i]))})</span></h3>",
-            conclusion_box(narrative.conclusion),
+            f'<div class="conclusion {verdict.tone}"><b>{verdict.title}:</b> {said}</div>',
             *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}</p>' for doubt in narrative.doubts),
-            f"<p>{escape(narrative.opening)}</p>{f'<ul>{items}</ul>' if items else ''}",
+            f"<p>{escape(narrative.opening)}</p>{_items(narrative.changes)}",
             *(f"<p>{escape(text)}</p>" for text in (narrative.rest, narrative.unchanged, narrative.trust) if text),
             edits_table(e, i),
             f'<div class="paper">{interactive.curves_svg(e[i])}</div>',
@@ -342,6 +331,10 @@ def _article(e: Explanation, i: int, narrative: Narrative) -> str:
             "</article>",
         ]
     )
+
+
+def _items(texts: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>" if texts else ""
 
 
 def edits_table(e: Explanation, i: int) -> str:

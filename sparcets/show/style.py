@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from sparcets.core.registry import require_extra
 
 if TYPE_CHECKING:
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 BEFORE = "#5b5b5b"
@@ -43,13 +42,6 @@ RC = {
 DPI = 150  # figures of nine inches remain readable when shown 1,000 pixels wide
 SHOWN_DPI = 80  # pixels per inch on the page of a notebook; the image has more, for sharp screens
 TICKS = 8  # font size of tick labels
-
-
-def changes_map() -> Colormap:
-    """Return the colour map of changes: blue falls, red rises, no white between them; NaN is white."""
-    colors = require_extra("matplotlib.colors", "plots", "plots")
-    found: Colormap = colors.LinearSegmentedColormap.from_list("changes", CHANGES).with_extremes(bad="white")
-    return found
 
 
 def escape_mathtext(text: str) -> str:

@@ -43,8 +43,7 @@ class Narrative:
 
 
 def narrate(answer: Explanation, *, short: bool = False, measures: Measures | None = None) -> str:
-    """Describe what one answer changes, largest change first, and how reliable it is; in one or two sentences if
-    ``short``.
+    """Describe what one answer changes and how reliable it is, or both in one or two sentences if ``short``.
 
     Its measures from an evaluation, by name, add the judges' predictions and the distance to real data.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from sparcets.core.errors import CapabilityError
 from sparcets.io.files import digest_of_json
 from sparcets.io.folders import inside
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
-from sparcets.studio.workspace import RECORD, Workspace, new_id, write_record
+from sparcets.studio.workspace import RECORD, Workspace, new_id
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -55,8 +56,7 @@ def open_by_name(workspace: Workspace, name: str, seed: int) -> tuple[DatasetRec
     if known:
         return known[0], dataset
     record = dataset_record(dataset, new_id(name), source=name, uploaded=False, seed=seed)
-    with workspace.create("datasets", record.id) as folder:
-        write_record(folder, record)
+    workspace.add("datasets", record)
     return record, dataset
 
 
@@ -157,8 +157,8 @@ def add_fit(
         id=f"{explainer.method}-{digest}", classifier=model.id, **described(explainer), method=explainer.method, **same
     )
     if model.id not in [other.id for other in workspace.classifiers()]:
-        _copy(workspace, "classifiers", classifier, model)
-    _copy(workspace, "explainers", fitted, record)
+        workspace.add("classifiers", model, partial(_copy, classifier))
+    workspace.add("explainers", record, partial(_copy, fitted))
     return record
 
 
@@ -168,10 +168,8 @@ def described(explainer: BaseExplainer[Any]) -> dict[str, Any]:
     return {"summary": explainer.summary(), "doubts": [] if info is None or info.model is None else info.model.findings}
 
 
-def _copy(workspace: Workspace, kind: Any, source: Path, record: ClassifierRecord | ExplainerRecord) -> None:
-    with workspace.create(kind, record.id) as folder:
-        shutil.copytree(source, folder, dirs_exist_ok=True, symlinks=True)  # nothing from elsewhere is copied
-        write_record(folder, record)
+def _copy(source: Path, folder: Path) -> None:
+    shutil.copytree(source, folder, dirs_exist_ok=True, symlinks=True)  # nothing from elsewhere is copied
 
 
 def _add_dataset(workspace: Workspace, run: dict[str, Any]) -> DatasetRecord:
@@ -185,8 +183,6 @@ def _add_dataset(workspace: Workspace, run: dict[str, Any]) -> DatasetRecord:
         return open_by_name(workspace, source, seed)[0]
     dataset = load_dataset(source, **options)
     name = new_id(dataset.name)
-    with workspace.create("datasets", name) as folder:
-        file = save_dataset(dataset, folder / f"{name}.npz")
-        record = dataset_record(dataset, name, source=file.name, uploaded=True, seed=seed)
-        write_record(folder, record)
+    record = dataset_record(dataset, name, source=f"{name}.npz", uploaded=True, seed=seed)
+    workspace.add("datasets", record, lambda folder: save_dataset(dataset, folder / record.source))
     return record

@@ -23,7 +23,7 @@ from sparcets.core.errors import CapabilityError, SparcetsError
 from sparcets.core.progress import report_progress_to
 from sparcets.studio.items import CLASSIFIERS_ONLY, described, load, load_model
 from sparcets.studio.models import ClassifierRecord, ExplainerRecord, FitExplainer, TrainClassifier
-from sparcets.studio.workspace import Workspace, write_record
+from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:
@@ -119,17 +119,15 @@ def train_classifier(
         agree_on_class_names(model, Series(dataset.X_train, dataset.lengths_train), dataset.y_train, dataset)
         save = partial(source.save, model=model, X=dataset.X_train)
     correct = model.predict(dataset.X_test, dataset.lengths_test) == dataset.y_test
-    with workspace.create("classifiers", name) as folder:
-        save(folder)
-        record = ClassifierRecord(
-            id=name,
-            **request.model_dump(),
-            seed=seed,
-            test_accuracy=float(correct.mean()),
-            seconds=time.perf_counter() - started,
-            own=own is not None,
-        )
-        write_record(folder, record)
+    record = ClassifierRecord(
+        id=name,
+        **request.model_dump(),
+        seed=seed,
+        test_accuracy=float(correct.mean()),
+        seconds=time.perf_counter() - started,
+        own=own is not None,
+    )
+    workspace.add("classifiers", record, save)
 
 
 def fit_explainer(
@@ -147,17 +145,15 @@ def fit_explainer(
     named = None if own is None else OwnModel.from_dict(own)
     model = load_model(workspace.path("classifiers", classifier.id), device, named)
     explainer = method(model, config).fit(load(workspace, workspace.dataset(classifier.dataset)))
-    with workspace.create("explainers", name) as folder:
-        explainer.save(folder)
-        record = ExplainerRecord(
-            id=name,
-            dataset=classifier.dataset,
-            **request.model_dump(),
-            seed=seed,
-            **described(explainer),
-            seconds=time.perf_counter() - started,
-        )
-        write_record(folder, record)
+    record = ExplainerRecord(
+        id=name,
+        dataset=classifier.dataset,
+        **request.model_dump(),
+        seed=seed,
+        **described(explainer),
+        seconds=time.perf_counter() - started,
+    )
+    workspace.add("explainers", record, explainer.save)
 
 
 def throttled(send: Callable[..., None]) -> Callable[[str, float, float | None, str], None]:

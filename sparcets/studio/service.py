@@ -8,7 +8,6 @@ wait behind a search. Training jobs run in processes of their own.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,8 +40,6 @@ class Turns:
     Patient ones are interrupted between the rounds of their searches, and urgent ones run there, on top of them:
     nothing that was computed is lost.
 
-    Examples
-    --------
     >>> turns = Turns("service")
     >>> turns.submit(lambda: 2 + 3).result()
     5
@@ -136,19 +133,14 @@ class StudioService:
         if self._queued >= self.limits.queued_requests:
             raise ApiError(429, "busy", f"the queue is full ({self._queued} requests). Try again in a moment.")
         self._queued += 1
-        deadline = time.monotonic() + self.limits.seconds
-
-        def run_in_time() -> T:
-            if time.monotonic() > deadline:  # the client has already received an error
-                raise TimeoutError
-            return work()
-
-        future = asyncio.wrap_future(thread.submit(run_in_time, patient=patient))
+        turn = thread.submit(work, patient=patient)
+        future = asyncio.wrap_future(turn)
         future.add_done_callback(self._dequeue)
         try:
             # Shielded: a running function cannot be interrupted, and the models it loads stay in the cache.
             return await asyncio.wait_for(asyncio.shield(future), self.limits.seconds)
         except (TimeoutError, asyncio.TimeoutError):
+            turn.cancel()  # if it has not begun
             message = f"the request took longer than {self.limits.seconds:g} s. Use fewer series, or a faster method."
             raise ApiError(408, "too_slow", message) from None
 

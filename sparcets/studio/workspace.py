@@ -20,7 +20,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -128,6 +128,12 @@ class Workspace:
             yield item
             make_private(item)
             item.rename(self.folder / kind / name)
+
+    def add(self, kind: Kind, record: Record, fill: Callable[[Path], object] = lambda folder: None) -> None:
+        """Add an item: its record, and the files that ``fill`` writes into its folder."""
+        with self.create(kind, record.id) as folder:
+            fill(folder)
+            write_record(folder, record)
 
     @contextmanager
     def hidden(self, kind: Kind, name: str) -> Iterator[Path]:

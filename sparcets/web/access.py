@@ -36,8 +36,6 @@ class Sessions:
     A code has to be used within ``code_seconds``. A session ends after ``idle_seconds`` without a request, and after
     ``seconds`` in any case; one more than ``most`` ends the one that was used least recently.
 
-    Examples
-    --------
     >>> sessions = Sessions()
     >>> code = sessions.new_code()
     >>> secret = sessions.log_in(code)

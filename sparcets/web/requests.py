@@ -7,10 +7,9 @@ import ipaddress
 import json
 import re
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import urlsplit
 
 import h11
@@ -18,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 from fastapi.datastructures import Headers
 from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sparcets import __version__
@@ -50,11 +50,6 @@ def too_large(limit: int) -> ApiError:
     return ApiError(413, "too_large", f"the request is larger than the limit of {limit / MIB:.4g} MiB.")
 
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-
 HEADERS = {
     # Only local resources; plotly.js needs inline styles.
     "Content-Security-Policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -74,7 +69,7 @@ class SecurityMiddleware:
 
     def __init__(
         self,
-        app: Any,
+        app: ASGIApp,
         *,
         access: Access,
         hosts: tuple[str, ...] | None,
