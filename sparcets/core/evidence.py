@@ -389,17 +389,18 @@ class PlausibilityReference:
         are closer to their own nearest ones; NaN if the class has fewer than two series.
         """
         answers = answers if answers.info.side is None else side_apart(answers)
-        parts = [answers[i : i + CHUNK] for i in range(0, max(len(answers), 1), CHUNK)]
-        shape = shape_of(answers, self.info, self.skeleton)
-        return {"distance": np.concatenate([self._distance(part) for part in parts]), **shape}
-
-    def _distance(self, answers: Explanation) -> FloatArray:
-        """Return the percentile of the distance to the target class (answers,)."""
-        made, percentile = Series(answers.counterfactual, answers.lengths), np.full(len(answers), np.nan)
         n_steps = self.info.n_steps  # beyond them, no reference series has anything to compare with
+        made = Series(answers.counterfactual, answers.lengths)
         made = Series(made.values[:, :n_steps], np.minimum(made.steps, n_steps))
-        for label in np.unique(answers.target):
-            rows, of_class = np.flatnonzero(answers.target == label), self.labels == label
+        rows = [slice(i, i + CHUNK) for i in range(0, max(len(made.values), 1), CHUNK)]
+        distance = np.concatenate([self._distance(made[part], answers.target[part]) for part in rows])
+        return {"distance": distance, **shape_of(answers, self.info, self.skeleton)}
+
+    def _distance(self, made: Series, target: IntArray) -> FloatArray:
+        """Return the percentile of the distance to the target class (answers,)."""
+        percentile = np.full(len(target), np.nan)
+        for label in np.unique(target):
+            rows, of_class = np.flatnonzero(target == label), self.labels == label
             if of_class.sum() < 2:
                 continue
             distances = _distances(_standardised(made[rows], self.info), self.series[of_class])

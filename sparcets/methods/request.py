@@ -513,8 +513,10 @@ class Answers:
 
         lists = None
         if any(part.edit_lists is not None for part in made):
-            whole = [EditLists(((),) * len(p.status)) if p.edit_lists is None else p.edit_lists for p in made]
-            lists = EditLists.join(whole)[order]
+            edits: list[Any] = []
+            for part in made:
+                edits += [()] * len(part.status) if part.edit_lists is None else part.edit_lists.lists
+            lists = EditLists(tuple(edits[i] for i in order))
         return cls(
             counterfactual=counterfactual,
             status=np.concatenate([part.status for part in made])[order].astype("<U9"),
