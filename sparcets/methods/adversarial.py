@@ -74,20 +74,10 @@ def fit_with_restart(
     restarts: int = 1,
     advice: str = ADVICE,
 ) -> None:
-    """Train; if the training fails, another begins from other weights. One that was interrupted is resumed.
+    """Train; if the training fails, another begins from other weights, at most so often as there are ``restarts``.
 
-    Parameters
-    ----------
-    job
-        The fit.
-    train_once
-        Trains; given the number of the attempt, from 0 on. Raises :class:`TrainingFailure` if it failed.
-    identity
-        Of the training of an attempt, by which its checkpoint is recognised.
-    restarts
-        Further attempts after the first.
-    advice
-        What to do if all failed.
+    ``train_once`` is given the number of the attempt, from 0 on, and raises :class:`TrainingFailure` if it failed; a
+    checkpoint of an attempt is recognised by its ``identity``. ``advice`` is what to do if all failed.
     """
     folder = job.checkpoint
     begun = (k for k in range(1, restarts + 1) if folder is not None and has_identity(folder, identity(k)))
@@ -128,22 +118,9 @@ def train_step(
 ) -> None:
     """Train by the steps of some epochs, with a progress bar and, if the job has a folder for it, a checkpoint.
 
-    Parameters
-    ----------
-    step, pairing
-        What is done with a batch, and the batches of each epoch.
-    job
-        The fit.
-    epochs, seed
-        Number of epochs; of dropout and noise.
-    title
-        Of the progress bar.
-    history
-        Empty; filled with the values of every epoch.
-    callbacks, check_every
-        Called after every epoch, those before a resume, too; and at every check, with so many steps between.
-    identity, classifier
-        Of the training, and the explained model, by which a checkpoint is recognised.
+    ``history`` is filled with the values of every epoch. ``callbacks`` are called after every epoch, those before a
+    resume, too, and at every check, with ``check_every`` steps between. A checkpoint is recognised by ``identity`` and
+    by the explained model; the seed is that of dropout and noise.
     """
     start, device, after = 0, step.x.device, [history, *callbacks]
     if job.checkpoint is not None:

@@ -404,12 +404,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _in_numbers(self, answers: Explanation, words: StrArray, before: FloatArray, bounds: FloatArray) -> Explanation:
         """Return answers about two classes, within a goal and beyond it, as answers about numbers.
 
-        Parameters
-        ----------
-        answers
-            The same number of answers to each query.
-        words, before, bounds
-            Of each query, its target, its numbers (batch, outputs), and those that count (batch, outputs, 2).
+        There are as many answers to each query; ``words``, ``before`` and ``bounds`` (batch, outputs, 2) are of the
+        queries: targets, numbers (batch, outputs), and which numbers count.
         """
         n, info, regressor = len(answers) // len(before), self._fitted(), self._regressor
         numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))

@@ -105,14 +105,7 @@ def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
 def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, source: Dataset | None) -> Labels:
     """Return the labels of a fit: classes that model and data agree on, or as many numbers as the model predicts.
 
-    Parameters
-    ----------
-    model
-        The model to explain.
-    series, y
-        Checked training series, and labels that are not checked yet.
-    source
-        The data set they come from, if any.
+    The series are checked, the labels ``y`` are not; ``source`` is the data set that they come from, if any.
     """
     wanted = "regression" if isinstance(model, Regressor) else "classification"
     if source is not None and source.task != wanted:
@@ -185,15 +178,8 @@ def check_against_labels(
 ) -> ModelCheck:
     """Compare a model with the labels of a fit, and with itself; warn of what speaks against it.
 
-    Parameters
-    ----------
-    model
-        The model to explain.
-    series, labels
-        Checked training series, and their labels.
-    source
-        The data set they come from, if any; its test series are compared if there are more of them than others that
-        the model was not trained on.
+    Of a data set, ``source``, the test series are compared if there are more of them than others that the model was not
+    trained on.
     """
     part = _held_out(model, series, labels, source)
     for at_most in (COMPARED, MOST_COMPARED):

@@ -23,14 +23,7 @@ def add_curve(
 ) -> Explanation:
     """Return answers with the curve that ``explain(curve=True)`` would have measured; without one if there is none.
 
-    Parameters
-    ----------
-    explainer
-        The fitted explainer that gave the answers.
-    answers
-        One answer per query, found without a cap on the changes.
-    constraints
-        Those of the call.
+    There is one answer per query, found without a cap on the changes, under the ``constraints`` of the call.
 
     Examples
     --------
@@ -63,21 +56,11 @@ def review(
 ) -> Explanation:
     """Return series that were made elsewhere as the answers to queries, with the evidence on them.
 
-    Parameters
-    ----------
-    explainer
-        A fitted explainer of a classifier; its models of other kinds are asked.
-    X, made
-        Queries and what was made of them (batch, time, features), in the data's own units.
-    target
-        Class name or index, or one per query; None is the runner-up class of each query.
-    lengths
-        True lengths of padded series.
-    constraints
-        What the series were made under, besides the standing constraints; shares of changes are relative to it.
-    status, reason
-        Of each answer, as another explanation has them; by default, and where that one had to change nothing,
-        ``refined`` if the classifier predicts the target, else ``not_found``.
+    Models of other kinds are those of a fitted explainer of a classifier. Queries ``X`` and what was ``made`` of them
+    are in the data's own units; ``target`` is a class name or index, or one per query, and None is the runner-up of
+    each. Shares of changes are relative to the ``constraints`` under which they were made, besides the standing ones.
+    ``status`` and ``reason`` are as another explanation has them; by default, and where that one had to change nothing,
+    the status is ``refined`` if the classifier predicts the target, else ``not_found``.
 
     Examples
     --------

@@ -34,19 +34,8 @@ def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]
 
     The file takes ``series`` (batch, time, features) float32 in the data's own units, and ``target`` (batch,) int64,
     the target classes, unless the generator was fitted for one class alone. It gives ``counterfactual`` (batch, time,
-    features). Names of features and classes are in its metadata.
-
-    Parameters
-    ----------
-    explainer
-        Fitted, with a generator: ``Sparce``, ``Gan`` or ``CounterGan``.
-    path
-        The file, usually ``*.onnx``; written whole or not at all.
-
-    Returns
-    -------
-    difference
-        Between torch and onnxruntime, on random series, in standardised units.
+    features). Names of features and classes are in its metadata. It is written whole or not at all; the difference is
+    between torch and onnxruntime, on random series, in standardised units.
     """
     require_extra("onnx", "export", "onnx")
     require_extra("onnxruntime", "the comparison with torch", "onnx")

@@ -163,14 +163,8 @@ def data_of_fit(run: dict[str, Any], what_to_do: str = "Name it yourself: --data
     """Return name and options of the data set of a fit; raise if ``run.json`` names other data than those of the fit.
 
     A folder may come from somebody else: its data are a data set by name, or the very file of the fit, recognised by
-    its digest, so that no other file of this machine gets into an answer.
-
-    Parameters
-    ----------
-    run
-        What ``run.json`` says.
-    what_to_do
-        For the message, before the path.
+    its digest, so that no other file of this machine gets into an answer. ``what_to_do`` stands in the message before
+    the path.
     """
     source, options = str(run["dataset"]), dict(run["dataset_options"])
     if other := sorted({"path", "name"} & set(options)):

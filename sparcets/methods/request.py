@@ -368,14 +368,9 @@ class Request(_Batch, _Asked):
         return f" within the constraints ({'; '.join(limits)})" if limits else ""
 
     def why_missed(self, i: int, proba: FloatArray, otherwise: str) -> str:
-        """Return why the best attempt for query ``i`` is no answer.
+        """Return why the best attempt for query ``i``, with these probabilities (classes,), is no answer.
 
-        Parameters
-        ----------
-        i, proba
-            The query, and the probabilities of the attempt (classes,).
-        otherwise
-            The reason where the classifier predicts another class than the target.
+        ``otherwise`` is the reason where the classifier predicts another class than the target.
         """
         target, free = int(self.target[i]), self._n_free_of(i)
         if not free:
@@ -412,14 +407,10 @@ class Request(_Batch, _Asked):
         return int(self.select(np.array([i])).n_free()[0])
 
     def apply_limits(self, proposal: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        """Return proposals that obey the cap (the largest changes are kept) and the constraints.
+        """Return proposals (batch, time, features) that obey the cap (the largest changes are kept) and the
+        constraints.
 
-        Parameters
-        ----------
-        proposal
-            Series (batch, time, features) for all queries, or for ``rows`` of them.
-        rows
-            Indices of the queries that the proposals belong to.
+        They are for all queries, or for ``rows`` of them.
         """
         series = self.series if rows is None else self.series[rows]
         if self.at_most is None:
@@ -571,12 +562,7 @@ def other_classes(proba: FloatArray, excluded: int) -> Iterator[tuple[IntArray, 
 def best_of_classes(parts: Sequence[Explanation], n: int) -> Explanation:
     """Return the best ``n`` answers of each query: believed ones first, then valid ones, then those that change less.
 
-    Parameters
-    ----------
-    parts
-        For several classes, ``n`` answers to each of some queries.
-    n
-        Number of answers.
+    The parts are for several classes, with ``n`` answers to each of some queries.
     """
     tried = join(list(parts))
     query = tried.query_index.reshape(-1, n)[:, 0]  # of each n answers

@@ -31,14 +31,9 @@ COMPARED = 32  # queries that are predicted again, to check that the classifier 
 class Stream(Queries):
     """Queries from a memory map or an iterator, of which one block is in memory at a time.
 
-    Parameters
-    ----------
-    X
-        A memory map of series (batch, time, features), or an iterator over series (time, features) or batches of them.
-    lengths, side, names, model, info, owner
-        As of :class:`~sparcets.methods.request.Queries`.
-    longer
-        Is not looked at: all blocks have the steps of the fit.
+    A memory map is of series (batch, time, features), an iterator is over series (time, features) or batches of them.
+    The parameters are those of :class:`~sparcets.methods.request.Queries`, but ``longer`` is not looked at: all blocks
+    have the steps of the fit.
     """
 
     def __init__(
@@ -159,16 +154,8 @@ def answer_to_folder(
 ) -> ExplanationFolder:
     """Answer queries block by block, each block a shard of a folder; shards that are finished already are kept.
 
-    Parameters
-    ----------
-    explainer, queries, call
-        What answers, and what is answered.
-    answer
-        Answers a block.
-    out
-        The folder. One that another process is writing raises BusyError.
-    bar
-        Is advanced by the queries whose answers are there already.
+    ``answer`` answers a block, and the bar is advanced by the queries whose answers are there already. A folder that
+    another process is writing raises BusyError.
     """
     target, known, n_shards = call.target, queries.model.side, 0
     with writing_answers(out) as folder:

@@ -75,24 +75,11 @@ class RandomConvolutions(nn.Module):
         sharp: bool = False,
         lengths: IntArray | None = None,
     ) -> RandomConvolutions:
-        """Draw channels and biases.
+        """Draw channels and biases for standardised training series (batch, time, features).
 
-        Every other set mixes the channels in the data's own units, as a model that is given the data as they are: there
-        the channels with large values dominate a mixture. Sharp counts, as MiniRocket's, have no gradient to follow;
-        they see what smooth ones are blind to.
-
-        Parameters
-        ----------
-        X
-            Standardised training series (batch, time, features).
-        seed
-            Same seed, same convolutions.
-        scale
-            Units of the features (features,): their values are so many times the standardised ones.
-        sharp
-            Whether the counts are sharp.
-        lengths
-            True lengths of padded series, or None.
+        Every other set mixes the channels in the data's own units (their values are ``scale`` times the standardised
+        ones), as a model that is given the data as they are: there the channels with large values dominate a mixture.
+        Sharp counts, as MiniRocket's, have no gradient to follow; they see what smooth ones are blind to.
 
         Examples
         --------
@@ -168,16 +155,9 @@ class SmoothCount(torch.autograd.Function):
     def forward(
         ctx: Any, series: Tensor, mixtures: Tensor, kernels: Tensor, dilations: list[int], start: Tensor
     ) -> Tensor:
-        """Return shares (batch, biases * all kernels).
+        """Return shares (batch, biases * all kernels); all but ``start`` is as in :func:`convolve`.
 
-        Parameters
-        ----------
-        ctx
-            Holds what the backward pass needs.
-        series, mixtures, kernels, dilations
-            As in :func:`convolve`.
-        start
-            Where the ramps start (biases, all kernels); they end at 1 more.
+        The ramps begin at ``start`` (biases, all kernels), and end at 1 more.
         """
         z = convolve(series, mixtures, kernels, dilations)
         above = [z - level[:, None] for level in start]
@@ -208,18 +188,8 @@ def convolve(series: Tensor, mixtures: Tensor, kernels: Tensor, dilations: list[
     """Return the outputs of kernels (all kernels, batch * time), as long as the series, which count as 0 beyond.
 
     One multiplication of matrices per mixture, for all series together: several times faster on a CPU than a
-    convolution of single channels.
-
-    Parameters
-    ----------
-    series
-        Series (batch, time, features).
-    mixtures
-        Weights of the channels (mixtures, features), as many for each dilation.
-    kernels
-        Those that see each mixture (mixtures, kernels, LENGTH).
-    dilations
-        Steps between the weights of a kernel.
+    convolution of single channels. Mixtures are weights of the channels (mixtures, features), as many for each
+    dilation, the steps between the weights of a kernel; each is seen by kernels (mixtures, kernels, LENGTH).
 
     Examples
     --------

@@ -51,15 +51,9 @@ class RidgeHead(nn.Module):
         """Fit by one eigendecomposition; return the head and the leave-one-out predictions (batch, outputs).
 
         The penalty is the one with the least leave-one-out error, the temperature of classes the one with the best
-        leave-one-out likelihood, so that a head on few series is not surer than it should be.
-
-        Parameters
-        ----------
-        inputs
-            Features of the training series (batch, inputs).
-        y, n_classes
-            Labels (batch,) and number of classes; or numbers (batch, outputs) and None: the accuracy is the share of
-            their variance that the leave-one-out predictions explain.
+        leave-one-out likelihood, so that a head on few series is not surer than it should be. Without ``n_classes``,
+        ``y`` are numbers (batch, outputs), and the accuracy is the share of their variance that the leave-one-out
+        predictions explain.
 
         Examples
         --------
@@ -220,26 +214,11 @@ class Family(nn.Module):
         scale: FloatArray | None = None,
         device: torch.device | str = "cpu",
     ) -> Family:
-        """Fit a model that answers are optimised against, or one that they are chosen by.
+        """Fit a model that answers are optimised against, or one that ``judges`` them.
 
         On convolutions there are linear heads; on intervals a linear head and smooth trees, or sharp trees of a judge.
-
-        Parameters
-        ----------
-        family
-            One of ``FEATURES``.
-        series
-            Standardised training series in float32, without gaps.
-        y, n_classes
-            Labels (batch,) and number of classes; or standardised numbers (batch, outputs) and None.
-        seed
-            Same seed, same model.
-        judges
-            Whether answers are chosen by it.
-        scale
-            Units of the features (features,): their values are so many times the standardised ones.
-        device
-            Of the model.
+        The series are standardised, in float32, and without gaps; ``scale`` (features,) are the units of their
+        features. Without ``n_classes``, ``y`` are standardised numbers (batch, outputs).
         """
         features, values = draw_features(family, series, seed, scale=scale, sharp=judges, device=device)
         stumps = forest = None
@@ -390,12 +369,7 @@ def by_length(series: Series, compute: Callable[[Series], Tensor], dim: int = 0)
 class FamilyWithin(nn.Module):
     """A regressor of a family as a classifier of two classes, within the bounds of a goal and beyond them.
 
-    Parameters
-    ----------
-    regressor
-        The model.
-    goal
-        The standardised numbers that count.
+    The goal is of standardised numbers.
     """
 
     def __init__(self, regressor: Family, goal: Goal) -> None:

@@ -112,17 +112,9 @@ class Forest(nn.Module):
     ) -> tuple[Forest, FloatArray | None]:
         """Grow trees; return the forest and, of numbers, its predictions out of bag (batch, outputs).
 
-        Parameters
-        ----------
-        inputs
-            Features of the training series (batch, inputs).
-        y, n_classes
-            Labels (batch,) and number of classes, some of which may have no series; or numbers (batch, outputs) and
-            None: the accuracy is the share of their variance that is explained.
-        n_trees, max_depth
-            Size; None for trees of any depth, which are the sharpest.
-        seed
-            Same seed, same trees.
+        Labels ``y`` are of ``n_classes`` classes, some of which may have no series; or numbers (batch, outputs), of
+        which the accuracy is the share of their variance that is explained. Without ``max_depth`` trees are of any
+        depth, which are the sharpest.
 
         Examples
         --------

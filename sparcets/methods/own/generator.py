@@ -119,16 +119,9 @@ class GatedGenerator(nn.Module):
         return generator.eval().requires_grad_(False)
 
     def forward(self, x: Tensor, target: Tensor, log_weight: Tensor) -> Tensor:
-        """Return residuals (batch, time, features), standardised.
+        """Return residuals (batch, time, features), standardised, of queries towards their target classes (batch,).
 
-        Parameters
-        ----------
-        x
-            Queries (batch, time, features).
-        target
-            Target classes (batch,).
-        log_weight
-            Logarithm of the weight of the sparsity term (batch,).
+        ``log_weight`` is the logarithm of the weight of the sparsity term (batch,).
         """
         condition = torch.cat([self.target_embedding(target), log_weight[:, None]], dim=1)
         h = _along_time(self.first, x[:, None]) + self.feature_embedding  # (B, T, F, C)
@@ -197,13 +190,6 @@ class Critic(nn.Module):
     """Many-to-one: dilated convolutions, mean over time, and a projection on the class, to one logit.
 
     The dilation doubles from one convolution to the next. The projection is that of Miyato and Koyama (2018).
-
-    Parameters
-    ----------
-    n_features
-        Features of the series.
-    n_targets
-        Number of classes.
     """
 
     def __init__(self, *, n_features: int, n_targets: int) -> None:

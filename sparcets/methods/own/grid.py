@@ -106,12 +106,8 @@ class Grid:
     def lift(self, series: Series, before: FloatArray, after: FloatArray) -> FloatArray:
         """Return series whose averages become others; steps that no change reaches, and padding, keep their bits.
 
-        Parameters
-        ----------
-        series, before
-            Series, and their averages (batch, points, features).
-        after
-            The averages wanted, met up to the interpolation.
+        ``before`` are their averages (batch, points, features), and ``after`` those wanted, met up to the
+        interpolation.
         """
         made: FloatArray = series.values.copy()
         for rows, part in series.by_length():
@@ -198,16 +194,10 @@ MAX_ENTRIES = 2**22  # of whole series that are made at a time, which bounds the
 
 
 class Lifting:
-    """From averages to whole series that have them; the details are those of the series whose averages are nearest.
+    """From averages, taken on a grid, to whole series that have them; the details are those of the nearest one's
+    averages.
 
-    Parameters
-    ----------
-    grid
-        Where the averages are taken.
-    whole
-        Series to take details from.
-    request
-        The request of these series, if they are queries: whatever is made of them keeps its limits.
+    Where a ``request`` of these series is given, whatever is made of them keeps its limits.
     """
 
     def __init__(self, grid: Grid, whole: Series, *, request: Request | None = None) -> None:
@@ -254,14 +244,7 @@ class Lifting:
 class _GridView(Model):
     """The user's model as one of averages: it predicts whole series that have them.
 
-    Parameters
-    ----------
-    model
-        Predicts whole series.
-    lifting
-        From averages to whole series.
-    surrogate
-        A network of averages, whose gradients the view has; None for a view without any.
+    Its gradients are those of a ``surrogate``, a network of averages; without one it has none.
     """
 
     def __init__(self, model: Any, lifting: Lifting, surrogate: Any = None) -> None:
@@ -311,15 +294,7 @@ SEED = "whole series"  # name in the seeds
 
 
 def fit_long(explainer: Explainer, job: FitJob) -> None:
-    """Fit an explainer to long series, by their averages.
-
-    Parameters
-    ----------
-    explainer
-        Not fitted yet.
-    job
-        The fit.
-    """
+    """Fit an explainer, which is not fitted yet, to long series, by their averages."""
     grid, config, seed = Grid.of(int(job.series.steps.max())), explainer.config, spawn(explainer.config.seed, SEED)
     user: Any = explainer.classifier
     averages, lifting = grid.job(job), Lifting(grid, job.series)

@@ -62,18 +62,7 @@ class ProposalStep(Callback):
 
     Noise and shifts on the inputs of the ensemble prevent adversarial perturbations. The sparsity weight is drawn anew
     for every query, so that one generator learns the whole trade-off between changed entries and agreement. The result
-    is an exponential moving average of the generator.
-
-    Parameters
-    ----------
-    job, rows
-        The fit, and the rows of its series to train on.
-    ensemble
-        The classifiers to convince.
-    epoch_steps
-        Steps of an epoch, after which it is called back.
-    seed
-        Of the weights.
+    is an exponential moving average of the generator. After ``epoch_steps`` it is called back.
     """
 
     names = (*WEIGHTS, "generator", "discriminator", "valid", "changed")
@@ -178,17 +167,7 @@ class ProposalStep(Callback):
 def train_generator(
     job: FitJob, rows: IntArray, ensemble: Ensemble, config: ExplainerConfig
 ) -> tuple[GatedGenerator, dict[str, list[float]]]:
-    """Train a generator; return it with the loss terms by epoch.
-
-    Parameters
-    ----------
-    job, rows
-        The fit, and the rows of its series to train on.
-    ensemble
-        The classifiers that it has to convince.
-    config
-        Seed, and what else determines the fit.
-    """
+    """Train a generator whose changes convince an ensemble; return it with the loss terms by epoch."""
     made: list[tuple[GatedGenerator, dict[str, list[float]]]] = []
     identity = partial(training_identity, "proposals", config, {}, job)
 

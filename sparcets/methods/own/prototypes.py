@@ -76,12 +76,7 @@ class Prototypes:
     def nearest(self, x: Tensor, target: IntArray, n: int) -> IntArray:
         """Return the rows of the ``n`` nearest prototypes of each query's target (batch, n); -1 if there are no more.
 
-        Parameters
-        ----------
-        x, target
-            Standardised queries (batch, time, features) and target classes (batch,).
-        n
-            How many.
+        The queries ``x`` are standardised.
         """
         rows = np.full((len(x), n), -1, dtype=np.int64)
         series = x.reshape(len(x), -1)

@@ -100,15 +100,7 @@ def summarise(history: Mapping[str, list[float]]) -> str:
 def measure_numbers(
     model: NumberModel, job: FitJob, held_out: IntArray, regressor: Regressor
 ) -> dict[str, list[float]]:
-    """Measure the search on held-out series of a regressor, from low first numbers to high ones.
-
-    Parameters
-    ----------
-    model, regressor
-        What was fitted, and the explained regressor.
-    job, held_out
-        The fit, and the rows of held-out series.
-    """
+    """Measure the search on held-out series of a regressor, from low first numbers to high ones."""
     numbers, outcome = job.numbers, model.outcome
     bounds = np.broadcast_to([-np.inf, np.inf], (numbers.shape[1], 2)).copy()
     bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
@@ -130,14 +122,7 @@ def measure_curve(request: Request, made: FloatArray, model: FittedModel) -> Map
     """Return changed share, smallest support and validity of sparser changes (answers, points).
 
     The points are the largest changes of each answer alone, down to 1/64 of them: how few changes are believed, and how
-    few already flip the explained classifier.
-
-    Parameters
-    ----------
-    request, made
-        Queries, and the counterfactuals (answers, time, features) that answer them, row by row.
-    model
-        The fitted model.
+    few already flip the explained classifier. ``made`` answers the queries row by row.
     """
     columns: dict[str, list[FloatArray]] = {"share": [], "support": [], "valid": []}
     entries, scale = np.maximum(request.n_free(), 1), request.info.scaler.scale

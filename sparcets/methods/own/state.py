@@ -195,16 +195,7 @@ PROBA = "reference_proba"
 def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: str, fit: Callable[[], None]) -> None:
     """Fit an explainer, or read what the same fit left in the folder of its checkpoint when it was finished.
 
-    Parameters
-    ----------
-    explainer
-        Not fitted yet.
-    job
-        What to fit it to, with a folder for checkpoints.
-    identity
-        Digest of the training (settings, data).
-    fit
-        Fits it.
+    The same fit is one of the same ``identity``, a digest of settings and data.
     """
     assert job.checkpoint is not None
     proba = explainer.classifier.outputs_unchecked(job.series[:REFERENCE])

@@ -39,28 +39,12 @@ def distill(
     config: ClassifierConfig = SURROGATE_CONFIG,
     steps: int = STEPS,
 ) -> TorchClassifier | TorchRegressor:
-    """Train a differentiable surrogate on what a black box predicts for series and perturbed series.
+    """Train a differentiable surrogate on what a black box predicts for series and perturbed series, without labels.
 
-    A surrogate provides gradients; whether an answer is valid is decided by the black box. On validation series,
-    perturbed like the training series, a classifier and its surrogate agree in a share of
-    ``1 - min(history_["validation_error"])``; on series unlike the training ones they may agree less.
-
-    Parameters
-    ----------
-    model
-        The black box; it predicts six times as many series as given, at most about 20,000.
-    series
-        Checked series in the data's own units; no labels are needed.
-    class_names
-        Names of the classes of a classifier by index.
-    subjects
-        The recorded person of each series (batch,), or None.
-    seed, device
-        Same seed and device, same surrogate.
-    progress
-        Whether to draw progress bars; None draws them on a terminal.
-    config, steps
-        Size of the surrogate, and steps of optimisation, at most.
+    A surrogate provides gradients; whether an answer is valid is decided by the black box, which predicts six times as
+    many series as given, at most about 20,000. On validation series, perturbed like the training series, a classifier
+    and its surrogate agree in a share of ``1 - min(history_["validation_error"])``; on series unlike the training ones
+    they may agree less.
 
     Examples
     --------
@@ -122,18 +106,9 @@ def keep_side(perturbed: FloatArray, parents: FloatArray, model: Model) -> Float
 def perturb(series: Series, parents: IntArray, rng: np.random.Generator) -> FloatArray:
     """Return a perturbed copy of each parent (parents, time, features): x + z (g - x) + noise, g being another series.
 
-    In turn they get noise only (z = 0), are mixed (z a number in [0, 1]), take a window of steps of some features
-    from g (z = 1 there), or are rotated in time (g is x rotated, z = 1), since many models are not invariant to shifts.
-    A copy is as long as its parent; another series is resampled to that length.
-
-    Parameters
-    ----------
-    series
-        Series without gaps.
-    parents
-        Rows of them to perturb.
-    rng
-        Random generator.
+    In turn they get noise only (z = 0), are mixed (z a number in [0, 1]), take a window of steps of some features from
+    g (z = 1 there), or are rotated in time (g is x rotated, z = 1), since many models are not invariant to shifts. A
+    copy is as long as its parent; another series is resampled to that length. Parents are rows of series without gaps.
     """
     X = series.values
     (_, T, F), n = X.shape, len(parents)
