@@ -66,7 +66,8 @@ class BoundConstraints:
         opposed = (self.sign * other.sign < 0) | (low > high) | (self.trend * other.trend < 0)
         groups = self.groups + other.groups
         mutable = ~_of_groups(~(self.mutable & other.mutable & ~opposed), groups)
-        return BoundConstraints(
+        return replace(
+            self,
             editable=self.editable & other.editable & mutable,
             mutable=mutable,
             frozen=self.frozen | other.frozen,
@@ -75,13 +76,11 @@ class BoundConstraints:
             limit=np.minimum(self.limit, other.limit),
             sign=np.where(self.sign != 0, self.sign, other.sign),
             groups=groups,
-            tolerance=self.tolerance,
             max_features=min((m for m in (self.max_features, other.max_features) if m is not None), default=None),
             integer=self.integer | other.integer,
             trend=np.where(self.trend != 0, self.trend, other.trend),
             sums=self.sums + other.sums,
             project=other.project or self.project,
-            n_side=self.n_side,
         )
 
     def cut(self, n_steps: int) -> BoundConstraints:

@@ -28,7 +28,7 @@ from sparcets.core.registry import unknown_name
 from sparcets.core.series import FloatArray
 from sparcets.data.dataset import Dataset
 from sparcets.data.load import data_folder
-from sparcets.data.splits import grouped_split, stratified_split
+from sparcets.data.splits import stratified_split
 from sparcets.io.files import naming
 
 ARCHIVE = "A_DeviceMotion_data.zip"
@@ -102,18 +102,14 @@ def load_motionsense(
         raise unknown_name("split", split, SPLITS)
     source = find_source(data_folder() if path is None else Path(path).expanduser())
 
-    series: list[FloatArray] = []
-    labels: list[int] = []
-    subjects: list[int] = []
-    n_recordings = 0
-    for recording in recordings(source, codes):
-        windows = cut_windows(_parse(recording.raw, f"{source}: {recording.name}"))
-        series.append(windows)
-        labels += [codes.index(recording.activity)] * len(windows)
-        subjects += [recording.subject] * len(windows)
-        n_recordings += 1
+    found = [
+        (cut_windows(_parse(one.raw, f"{source}: {one.name}")), codes.index(one.activity), one.subject)
+        for one in recordings(source, codes)
+    ]
+    sizes, n_recordings = [len(windows) for windows, _, _ in found], len(found)
+    y, people = (np.repeat(np.array([row[k] for row in found], dtype=np.int64), sizes) for k in (1, 2))
     for label, code in enumerate(codes):
-        if label not in labels:
+        if label not in y:
             raise FileFormatError(
                 f"{source} holds no recording of {code!r} with more than {WINDOW} rows (looked for {code}_*/sub_*.csv)."
                 f" For the whole set, {_FETCH}."
@@ -122,17 +118,13 @@ def load_motionsense(
     if n_recordings != expected:
         _log.warning("%s holds %d of the %d recordings of %s.", source, n_recordings, expected, ", ".join(codes))
 
-    y = np.array(labels, dtype=np.int64)
-    people = np.array(subjects, dtype=np.int64)
     with naming(source):
-        if split == "random":
-            train, test = stratified_split(y, test_size=test_size, seed=seed)
-        else:
-            train, test = grouped_split(people, test_size=test_size, seed=seed)
         data = Dataset.from_arrays(
-            np.concatenate(series),
+            np.concatenate([windows for windows, _, _ in found]),
             y,
-            split=(train, test),
+            split=stratified_split(y, test_size=test_size, seed=seed) if split == "random" else None,  # else by subject
+            test_size=test_size,
+            seed=seed,
             feature_names=FEATURES,
             class_names=codes,
             units=UNITS,

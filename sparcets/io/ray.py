@@ -68,8 +68,7 @@ class RayEngine(Engine):
             while queue or lost or pool.busy:
                 while idle := pool.idle(len(queue) + len(lost)):
                     idle.submit(lost.popleft() if lost else _Task(queue.popleft()))
-                for worker, outcome in pool.wait():
-                    task = pool.release(worker)
+                for task, outcome in pool.wait():
                     task.deaths += isinstance(outcome, ChildProcessError)
                     if isinstance(outcome, ChildProcessError) and task.deaths < ATTEMPTS:
                         lost.append(task)
@@ -167,10 +166,6 @@ class _Worker:
         self.task: _Task | None = None
         self.reference: Any = actor.prepare.remote(function)
 
-    @property
-    def idle(self) -> bool:
-        return self.reference is None
-
     def submit(self, task: _Task) -> None:
         self.task = task
         self.reference = self.actor.run.remote(task.item)
@@ -197,37 +192,31 @@ class _Pool:
         """Return a worker that can take a task, if tasks are ``needed`` to be done; start those that are missing."""
         if not needed:
             return None
-        free = [worker for worker in self.workers if worker.idle]
-        starting = sum(not worker.idle and worker.task is None for worker in self.workers)
+        free = [worker for worker in self.workers if worker.reference is None]
+        starting = sum(worker.reference is not None and worker.task is None for worker in self.workers)
         for _ in range(min(self.size - len(self.workers), needed - len(free) - starting)):
             self.workers.append(_Worker(self._new_actor(), self.function))
         return free[0] if free else None
 
-    def wait(self) -> Iterator[tuple[_Worker, Any]]:
-        """Wait until something happens; yield the workers that have finished their task, with its outcome."""
+    def wait(self) -> Iterator[tuple[_Task, Any]]:
+        """Wait until something happens; yield the tasks that are finished, with their outcomes."""
         by_reference = {worker.reference: worker for worker in self.workers if worker.reference is not None}
-        working = any(worker.task is not None for worker in self.workers)
-        done, _ = self.ray.wait([*by_reference], timeout=None if working else PATIENCE)
+        done, _ = self.ray.wait([*by_reference], timeout=None if self.busy else PATIENCE)
         if not done and not self.warned:
             self.warned = True
             log.warning("no worker of the Ray cluster is free yet; waiting")
         for reference in done:
             worker = by_reference[reference]
             kind, value = self._result(reference)
-            if worker.task is None:
+            task, worker.task, worker.reference = worker.task, None, None
+            if task is None:
                 self._started(worker, kind, value)
                 continue
             if kind == "raised":
                 if isinstance(value, OSError) and not isinstance(value, ChildProcessError):
                     self.avoided.add(worker.node)
                 self._retire(worker)
-            yield worker, value
-
-    def release(self, worker: _Worker) -> _Task:
-        """Return the task that a worker has finished."""
-        task, worker.task, worker.reference = worker.task, None, None
-        assert task is not None
-        return task
+            yield task, value
 
     def close(self) -> None:
         """End all workers."""
@@ -258,7 +247,7 @@ class _Pool:
 
     def _started(self, worker: _Worker, kind: str, value: Any) -> None:
         if kind == "ready":
-            worker.node, worker.reference = value, None
+            worker.node = value
             self.any_ready, self.failed_starts = True, 0
             return
         self._retire(worker)

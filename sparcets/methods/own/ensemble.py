@@ -315,18 +315,9 @@ class Ensemble:
         raw = self.to_raw(x)
         return torch.cat([member(raw) for member in self.members()])
 
-    def explained_log_proba(self, x: Tensor) -> Tensor:
-        """Return log-probabilities (batch, classes) of standardised series by the explained classifier."""
-        return self.members()[0](self.to_raw(x))[0]
-
     def believe(self, x: Tensor, target: Tensor) -> Belief:
         """Return what the selector says of standardised series."""
         return self.selector.ask(x, self.to_raw(x), target)
-
-
-def target_log_proba(log_proba: Tensor, target: Tensor) -> Tensor:
-    """Return the log-probabilities of the targets (heads, batch) from those of all classes."""
-    return log_proba.gather(2, target[None, :, None].expand(len(log_proba), -1, 1))[:, :, 0]
 
 
 def weaker_than_families(ensemble: Ensemble) -> list[str]:
