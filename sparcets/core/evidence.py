@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.info import SPANS, SeriesInfo, bend_over, move_over
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, compare_pairs, differs
+from sparcets.core.info import SPANS, SeriesInfo
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, bend_over, compare_pairs, differs, move_over
 from sparcets.core.side_inputs import side_apart
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sparcets.core.outcome import Outcome
 from sparcets.core.record import Record
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Scaler, Series
+from sparcets.core.series import BoolArray, FloatArray, IntArray, Scaler, Series, bend_over, move_over
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import Task, default_feature_names, feature_index
 from sparcets.core.words import percent
@@ -315,22 +315,3 @@ def _largest(measure: Callable[[FloatArray, int], FloatArray], series: Series) -
             found = found[part.inside[:, part.n_steps - found.shape[1] :]]
             largest[k] = np.fmax(largest[k], np.fmax.reduce(found, initial=0.0))
     return np.maximum.accumulate(largest)  # series too short for a span say nothing about it
-
-
-def bend_over(X: FloatArray, span: int) -> FloatArray:
-    """Return by how much series (batch, time, features) bend: how much their moves over ``span`` steps change at once.
-
-    >>> bend_over(np.array([[[1.0], [2.0], [4.0]]]), 1).tolist()
-    [[[1.0]]]
-    """
-    X = X.astype(np.float64)
-    return np.abs(X[:, 2 * span :] - 2 * X[:, span:-span] + X[:, : -2 * span]) if X.shape[1] > 2 * span else X[:, :0]
-
-
-def move_over(X: FloatArray, span: int) -> FloatArray:
-    """Return how far series (batch, time, features) move over ``span`` steps (batch, time − span, features).
-
-    >>> move_over(np.array([[[1.0], [2.0], [4.0]]]), 2).tolist()
-    [[[3.0]]]
-    """
-    return np.abs(X[:, span:].astype(np.float64) - X[:, :-span])  # float32 could overflow

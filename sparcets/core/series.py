@@ -295,6 +295,25 @@ def compare_pairs(a: Series, b: Series) -> tuple[FloatArray, FloatArray, FloatAr
     return squares, whole, np.asarray(known_x @ known_y.T / n_features)
 
 
+def bend_over(X: FloatArray, span: int) -> FloatArray:
+    """Return by how much series (batch, time, features) bend: how much their moves over ``span`` steps change at once.
+
+    >>> bend_over(np.array([[[1.0], [2.0], [4.0]]]), 1).tolist()
+    [[[1.0]]]
+    """
+    X = X.astype(np.float64)
+    return np.abs(X[:, 2 * span :] - 2 * X[:, span:-span] + X[:, : -2 * span]) if X.shape[1] > 2 * span else X[:, :0]
+
+
+def move_over(X: FloatArray, span: int) -> FloatArray:
+    """Return how far series (batch, time, features) move over ``span`` steps (batch, time − span, features).
+
+    >>> move_over(np.array([[[1.0], [2.0], [4.0]]]), 2).tolist()
+    [[[3.0]]]
+    """
+    return np.abs(X[:, span:].astype(np.float64) - X[:, :-span])  # float32 could overflow
+
+
 def is_integer(value: Any) -> bool:
     """Return whether a value is a whole number of Python or NumPy; True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -12,8 +12,8 @@ import numpy as np
 from sparcets.core import evidence
 from sparcets.core.errors import DataError
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import SPANS, bend_over, move_over
-from sparcets.core.series import Series
+from sparcets.core.info import SPANS
+from sparcets.core.series import Series, bend_over, move_over
 from sparcets.core.words import amount, amounts, percent, percents, signed
 from sparcets.motion.skeleton import find_skeleton
 from sparcets.show.changes import only_answer
