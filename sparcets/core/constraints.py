@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from sparcets.core.errors import ConstraintError, UnknownNameError, quoted
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import LARGEST, BoolArray, IntArray, is_integer, is_number
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 SIGNS = {"up": 1, "down": -1}
 Feature = int | str
@@ -84,7 +81,7 @@ class Constraints:
 
     __signature__ = SignatureOfInit()  # that of __new__ says nothing
 
-    def __new__(cls, *args: Any, **given: Any) -> Self:
+    def __new__(cls, *args: Any, **given: Any) -> Constraints:
         """Name the constraints that there are; a dataclass would raise a TypeError that does not."""
         known = list(cls.__dataclass_fields__)
         problems = [f"constraints are given by name, got {quoted(args[0])}."] if args else []

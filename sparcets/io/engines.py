@@ -12,14 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from sparcets.core.errors import CapabilityError, ConfigError
 from sparcets.core.registry import Registry
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,7 +30,7 @@ class Engine(ABC):
     def __init__(self, *, address: str | None = None, device: str = "auto") -> None:
         self.address, self.device = address, device
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Engine:
         return self
 
     def __exit__(self, *_: Any) -> None:  # noqa: B027, engines that open nothing have nothing to close

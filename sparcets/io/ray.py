@@ -17,14 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.registry import require_extra
 from sparcets.io.engines import THREADS, Engine, attempt, unsendable
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -45,7 +42,7 @@ class RayEngine(Engine):
     retries = True
     _opened = False  # whether this object has connected, and so disconnects
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> RayEngine:
         self._ray = require_extra("ray", "the engine ray", "ray")
         if not self._ray.is_initialized():
             self._connect()
