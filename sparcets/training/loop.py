@@ -152,7 +152,7 @@ Batches: TypeAlias = Callable[[int], Iterable[Batch]]  # the batches of an epoch
 class Step(Protocol):
     """One kind of training: owns the networks and optimisers, knows nothing of epochs."""
 
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the values that ``update`` returns
 
     def update(self, batch: Batch) -> Tensor:
         """Take one optimisation step; return the values of ``names``, detached (names,)."""
