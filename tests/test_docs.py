@@ -17,6 +17,7 @@ from sparcets.core.settings import ClassifierConfig
 from sparcets.data.load import DATASETS
 from sparcets.evaluation import judges
 from sparcets.methods import EXPLAINERS
+from sparcets.methods.own import quality
 from sparcets.training import ARCHITECTURES
 from sparcets_paper.benchmark.published import METHODS
 from sparcets_paper.benchmark.store import RESULTS, ResultStore
@@ -70,6 +71,7 @@ RUN_ELSEWHERE = ("docs/faq.md", "docs/parquet.md", "docs/peers.md", "docs/servin
 def test_code_in_the_docs_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(judges, "JUDGE_CONFIG", dataclasses.replace(judges.JUDGE_CONFIG, hidden=4, epochs=2))
+    monkeypatch.setattr(quality, "MAX_SEARCHED", 1)
     names = {}
     for block in blocks(page):
         small = block.replace("ExplainerConfig.quick()", "ExplainerConfig.tiny()").replace("[:8]", "[:1]")
