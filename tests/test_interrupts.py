@@ -124,9 +124,5 @@ def test_little_is_imported_before_it_is_handled():
     code = "import sys; before = set(sys.modules); import sparcets.__main__; print(*sorted(set(sys.modules) - before))"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found = set(ended.stdout.split())
-    assert {name for name in found if "sparcets" in name} == {
-        "sparcets",
-        "sparcets.__main__",
-        "sparcets.interrupts",
-    }
+    assert {name for name in found if "sparcets" in name} == {"sparcets", "sparcets.__main__", "sparcets.interrupts"}
     assert not found & {"typing", "logging", "contextlib", "pathlib", "typer"}

@@ -73,11 +73,9 @@ def classifier(seed: int = 0) -> sp.TorchClassifier:
 @cache
 def explainer(method: str) -> BaseExplainer[Any]:
     kind = EXPLAINERS.load(method)
-    small = {
-        "sparcets": ("families=('quantiles',)", "device=cpu"),
-        "nearest": (),
-        "ics": ("device=cpu",),
-    }.get(method, ("train.epochs=1", "generator.hidden=2", "discriminator.hidden=2", "device=cpu"))
+    small = {"sparcets": ("families=('quantiles',)", "device=cpu"), "nearest": (), "ics": ("device=cpu",)}.get(
+        method, ("train.epochs=1", "generator.hidden=2", "discriminator.hidden=2", "device=cpu")
+    )
     return kind(_explained(method), kind.config_class.tiny().override(*small)).fit(X, Y, progress=False)
 
 

@@ -16,11 +16,7 @@ from sparcets.models.base import Classifier
 MODELS = ("module", "channels first", "sigmoid", "classifier", "function")
 # Settings for fits in a moment: what is promised holds for any settings, and for bad answers too.
 QUICK: dict[str, list[dict[str, Any]]] = {
-    "sparcets": [
-        {"believed_by": "model"},
-        {"families": ["intervals"]},
-        {"families": ["quantiles", "convolutions"]},
-    ],
+    "sparcets": [{"believed_by": "model"}, {"families": ["intervals"]}, {"families": ["quantiles", "convolutions"]}],
     "ics": [{"steps": 5, "max_lambdas": 3}],
     "nearest": [{"candidates": 10}],
 }
@@ -145,13 +141,7 @@ def draw_material(seed: int) -> Material:
 
 
 def _model(
-    kind: str,
-    center: FloatArray,
-    scale: FloatArray,
-    n_classes: int,
-    dtype: torch.dtype,
-    X: FloatArray,
-    y: IntArray,
+    kind: str, center: FloatArray, scale: FloatArray, n_classes: int, dtype: torch.dtype, X: FloatArray, y: IntArray
 ) -> Classifier:
     if kind == "classifier":
         config = sp.ClassifierConfig.tiny().override("epochs=6")

@@ -109,8 +109,7 @@ def test_force_replaces_fits_alone(name, own_data, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights.safetensors"],
+    "name", ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights.safetensors"]
 )
 def test_force_keeps_a_fit_that_holds_files_of_others(name, own_data, fits, tmp_path, capsys):
     shutil.copytree(fits[0], tmp_path / "model")

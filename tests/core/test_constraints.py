@@ -321,10 +321,7 @@ def test_conjunction():
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
-        ({"direction": {1: "up"}}, {"direction": {1: "down"}}),
-        ({"ranges": {1: (0, 1)}}, {"ranges": {1: (2, 3)}}),
-    ],
+    [({"direction": {1: "up"}}, {"direction": {1: "down"}}), ({"ranges": {1: (0, 1)}}, {"ranges": {1: (2, 3)}})],
     ids=["up and down", "ranges without a common value"],
 )
 def test_contradictions_freeze_the_feature_and_its_group(first, second):

@@ -143,9 +143,7 @@ def test_a_segment_of_a_feature_is_an_edit():
 # Lists.
 
 ARM = Coordinates(
-    tolerance=np.array([0.1, 0.0, 1e-7, 0.3]),
-    limbs=(Limb(start=(0, 1), end=(2, 3), bend=(-0.1, 1 / 3)),),
-    whole=(0,),
+    tolerance=np.array([0.1, 0.0, 1e-7, 0.3]), limbs=(Limb(start=(0, 1), end=(2, 3), bend=(-0.1, 1 / 3)),), whole=(0,)
 )
 SOME = EditLists(
     (

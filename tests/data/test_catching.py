@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from sparcets.core.errors import (
-    ConfigError,
-    DataNotFoundError,
-    FileFormatError,
-    LabelError,
-    NonFiniteError,
-    ShapeError,
-)
+from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, LabelError, NonFiniteError, ShapeError
 from sparcets.core.seeding import generator
 from sparcets.motion import simulator as sim
 from sparcets.motion.catching import COUNTS, FEATURES, load_catching

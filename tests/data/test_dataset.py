@@ -6,14 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparcets.core.errors import (
-    ConfigError,
-    DataError,
-    LabelError,
-    NonFiniteError,
-    ShapeError,
-    UnknownNameError,
-)
+from sparcets.core.errors import ConfigError, DataError, LabelError, NonFiniteError, ShapeError, UnknownNameError
 from sparcets.data.dataset import Dataset, dataset_digest, series_digests
 from sparcets.testing.data import make_series
 

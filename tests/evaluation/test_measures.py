@@ -120,9 +120,7 @@ def test_chunks_make_no_difference(make_explanation, monkeypatch):
 
 
 # Feature 0 changes at steps 0, 2 and 3; feature 1 at step 2; feature 2 never. Second answer: nothing but step 1.
-PLACES = np.array(
-    [[[1, 0, 0], [0, 0, 0], [2, 5, 0], [-1, 0, 0]], [[0, 0, 0], [1, 1, 1], [0, 0, 0], [0, 0, 0]]],
-)
+PLACES = np.array([[[1, 0, 0], [0, 0, 0], [2, 5, 0], [-1, 0, 0]], [[0, 0, 0], [1, 1, 1], [0, 0, 0], [0, 0, 0]]])
 FROZEN = np.array([[True, True, True], [False, True, False], [False, True, False], [True, True, False]])
 
 
@@ -225,11 +223,7 @@ SEVERAL = np.array(
     [
         # Standardised L1 / 6: first-second (1 + 3) / 6, first-third (1 + 1) / 6, second-third (1 + 3 + 2) / 6.
         # Changed entries: first {00, 01}, second {00, 20}, third {01}: Jaccard 1/3, 1/2, 0.
-        (
-            {},
-            [3 / 6, 5 / 6, 4 / 6, np.nan],
-            [(2 / 3 + 1 / 2) / 2, (2 / 3 + 1) / 2, (1 / 2 + 1) / 2, np.nan],
-        ),
+        ({}, [3 / 6, 5 / 6, 4 / 6, np.nan], [(2 / 3 + 1 / 2) / 2, (2 / 3 + 1) / 2, (1 / 2 + 1) / 2, np.nan]),
         ({"valid": [True, False, True, True]}, [2 / 6, np.nan, 2 / 6, np.nan], [1 / 2, np.nan, 1 / 2, np.nan]),
         ({"valid": [True, False, False, True]}, [np.nan] * 4, [np.nan] * 4),
         # The change of the second answer at step 2 is in its padding.

@@ -43,11 +43,7 @@ def test_every_operation_conforms_to_its_description(app, sample, valid):
 
 
 # Names of data sets, files and jobs are generated, so these operations never succeed.
-NEVER_VALID = {
-    f"POST {API}/datasets",
-    f"POST {API}/datasets/upload",
-    f"POST {API}/datasets/{{name}}/recordings",
-}
+NEVER_VALID = {f"POST {API}/datasets", f"POST {API}/datasets/upload", f"POST {API}/datasets/{{name}}/recordings"}
 
 
 def use_existing_items(case, sample):

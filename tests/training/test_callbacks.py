@@ -5,13 +5,7 @@ import math
 import pytest
 import torch
 
-from sparcets.training.loop import (
-    DEAD_CHECKS,
-    LOST_CHECKS,
-    DivergenceCheck,
-    EarlyStopping,
-    TrainingFailure,
-)
+from sparcets.training.loop import DEAD_CHECKS, LOST_CHECKS, DivergenceCheck, EarlyStopping, TrainingFailure
 
 
 def run(callback, losses):

@@ -67,13 +67,7 @@ def test_the_row_holds_cell_settings_and_versions(cell, row):
     assert row["key"] == cell.key and "error" not in row
     for name in ("dataset", "source", "classifier", "method", "preset", "target", "seed", "label", "experiment"):
         assert row[name] == getattr(cell, name), name
-    assert row["request"] == {
-        "queries": None,
-        "curve": False,
-        "figures": False,
-        "keep": 3,
-        "seconds_per_query": None,
-    }
+    assert row["request"] == {"queries": None, "curve": False, "figures": False, "keep": 3, "seconds_per_query": None}
     assert row["config"]["classifier"] == ClassifierConfig(**TINY, device="cpu").to_dict()
     assert row["config"]["explainer"] == sp.NearestConfig(device="cpu").to_dict()
     assert row["data"]["digest"] == file_digest(cell) and len(row["data"]["digest"]) == 16

@@ -7,16 +7,7 @@ import pytest
 
 from sparcets.core.errors import ConfigError, SparcetsError
 from sparcets_paper.benchmark.plan import Cell, Plan, check_plan, file_digest
-from sparcets_paper.benchmark.published import (
-    ABLATION,
-    DATASETS,
-    MEASURES,
-    METHODS,
-    SECONDS,
-    TABLE1,
-    TARGETS,
-    TERMS,
-)
+from sparcets_paper.benchmark.published import ABLATION, DATASETS, MEASURES, METHODS, SECONDS, TABLE1, TARGETS, TERMS
 from sparcets_paper.benchmark.store import ResultStore
 
 KEY = "d467565a977ffc9f"

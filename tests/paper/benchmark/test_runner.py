@@ -76,11 +76,7 @@ def test_a_killed_run_is_resumed(plan, straight, tmp_path):
         "from sparcets_paper.benchmark.plan import Cell, Plan; from sparcets_paper.benchmark.runner import run_plan; "
         f"run_plan({plan!r}, {str(folder)!r}, device='cpu')"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 240
     while not ResultStore(folder / RESULTS).rows():
         assert process.poll() is None and time.monotonic() < end, "no row came"

@@ -5,14 +5,7 @@ import pytest
 from sparcets_paper.benchmark.store import ResultStore
 from sparcets_paper.reproduce.page import RESULTS, folder_page, read_run
 from sparcets_paper.reproduce.plans import plan
-from sparcets_paper.reproduce.provenance import (
-    ROOT,
-    deciding_files,
-    deciding_text,
-    describe,
-    missing,
-    of_latest_code,
-)
+from sparcets_paper.reproduce.provenance import ROOT, deciding_files, deciding_text, describe, missing, of_latest_code
 from sparcets_paper.reproduce.tables import make_tables
 
 

@@ -114,11 +114,7 @@ def test_an_unchanged_answer(answer):
 
 @pytest.mark.parametrize("reason", ["the constraints undo every change", "the constraints undo every change."])
 def test_not_found_with_a_reason(answer, reason):
-    missed = {
-        "status": np.array(["not_found"]),
-        "reason": np.array([reason]),
-        "proba_after": np.array([[0.7, 0.3]]),
-    }
+    missed = {"status": np.array(["not_found"]), "reason": np.array([reason]), "proba_after": np.array([[0.7, 0.3]])}
     text = narrate(answer({(0, 0): 1.0}, **missed))
     first, second = text.splitlines()
     assert first.startswith("○ Not reached: the model does not predict the target") and "best attempt" in first
