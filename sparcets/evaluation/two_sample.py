@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.core.explanation import Explanation
+from sparcets.core.seeding import random_state_kept
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.families import choose_rows, judge_inputs, left_as_found, missing_families
@@ -32,9 +33,6 @@ def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     The answers are of classes, none of them to a query that is in its target already; ``rows`` are the indices of their
     queries in ``X_test``, -1 where not known.
     """
-    from sklearn.metrics import roc_auc_score
-    from sklearn.model_selection import GroupKFold
-
     free = slice(None) if dataset.mutable is None else dataset.mutable
 
     def inputs(X: FloatArray, lengths: IntArray | None, some: IntArray) -> FloatArray:
@@ -52,15 +50,8 @@ def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     is_made = np.arange(len(X)) >= len(recorded)
     query = np.concatenate([recorded, np.where(rows >= 0, rows, -1 - e.query_index)[chosen]])
     group = _components(query, _nearest(made, donors))
-    n_folds = min(FOLDS, len(np.unique(group[is_made])))
-    folds = list(GroupKFold(n_folds).split(X, is_made, group)) if n_folds > 1 else []
-    if not folds or any(np.ptp(is_made[learn].astype(int)) == 0 for learn, _ in folds):
-        return np.nan, len(chosen)
-    said = np.empty((1 if missing_families() else 2, len(X)))
-    with left_as_found():
-        for learn, ask in folds:
-            said[:, ask] = _scores(X[learn], is_made[learn], X[ask])
-    return max(float(roc_auc_score(is_made, one)) for one in said), len(chosen)
+    with random_state_kept(), left_as_found():
+        return _largest_area(X, is_made, group), len(chosen)
 
 
 def _nearest(made: FloatArray, donors: FloatArray) -> IntArray:
@@ -85,6 +76,21 @@ def _components(query: IntArray, donor: IntArray) -> IntArray:
     size = int(edges[1].max()) + 1
     label = connected_components(coo_array((np.ones(len(donor)), edges), shape=(size, size)), directed=False)[1]
     return np.asarray(label[node])
+
+
+def _largest_area(X: FloatArray, is_made: BoolArray, group: IntArray) -> float:
+    """Return the larger area of the two classifiers; NaN where the groups of series cannot be divided into folds."""
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import GroupKFold
+
+    n_folds = min(FOLDS, len(np.unique(group[is_made])))
+    folds = list(GroupKFold(n_folds).split(X, is_made, group)) if n_folds > 1 else []
+    if not folds or any(np.ptp(is_made[learn].astype(int)) == 0 for learn, _ in folds):
+        return np.nan
+    said = np.empty((1 if missing_families() else 2, len(X)))
+    for learn, ask in folds:
+        said[:, ask] = _scores(X[learn], is_made[learn], X[ask])
+    return max(float(roc_auc_score(is_made, one)) for one in said)
 
 
 def _scores(X: FloatArray, is_made: BoolArray, asked: FloatArray) -> list[FloatArray]:
