@@ -177,41 +177,36 @@ class Answers:
         assert info is not None  # it is fitted
         length = self._recordings(request).length(request.rows[0])
         made, windows = draw(chosen.X[0], request.strokes, info.feature_names, info.mutable, length)
-        if request.find_rest:
-            found = self._ask(request, chosen._replace(X=made[None]), windows)
-            several = chosen.repeat(len(found))
-            answer = review(
-                explainer,
-                several.X,
-                found.counterfactual,
-                found.target,
-                lengths=several.lengths,
-                # What was drawn is a change, too.
-                constraints=to_constraints(request.constraints, explainer.feature_names),
-                status=found.status,
-                reason=found.reason,
-            )
-            answer = replace(answer, constraints=found.constraints)
-        else:
+        if not request.find_rest:
             answer = review(explainer, chosen.X, made[None], request.target, lengths=chosen.lengths)
-        several = chosen.repeat(len(answer))
-        index = np.zeros(len(answer), dtype=np.int64)
-        return replace(answer, query_index=index, ids=several.ids, subjects=several.subjects)
+            return replace(answer, ids=chosen.ids, subjects=chosen.subjects)
+        found = self._ask(request, chosen._replace(X=made[None]), windows)
+        several = chosen.repeat(len(found))
+        answer = review(
+            explainer,
+            several.X,
+            found.counterfactual,
+            found.target,
+            lengths=several.lengths,
+            constraints=to_constraints(request.constraints, explainer.feature_names),  # what was drawn is a change, too
+            status=found.status,
+            reason=found.reason,
+        )
+        facts = {name: getattr(found, name) for name in ("constraints", "query_index", "ids", "subjects")}
+        return replace(answer, **facts)
 
     def curve(self, request: models.ExplainRequest) -> models.CurveResponse:
         """Return how belief falls as less may change, for the recording of a request; its cap does not matter."""
         from sparcets.methods.evidence import add_curve
 
         whole = request.model_copy(update={"sparsity": None, "answers": 1, "strokes": [], "rows": request.rows[:1]})
-        key = _key(whole, whole.rows[0])
-        found = self._curves.find(key)
-        if found is None:
-            answer = self.explanation(whole)
-            explainer = self.service.explainer(request.explainer)
+
+        def measured() -> models.CurveResponse:
+            answer, explainer = self.explanation(whole), self.service.explainer(request.explainer)
             rules = to_constraints(request.constraints, explainer.feature_names)
-            found = results.to_curve(add_curve(explainer, answer, rules))
-            self._curves.put(key, found)
-        return found
+            return results.to_curve(add_curve(explainer, answer, rules))
+
+        return self._curves.get(_key(whole, whole.rows[0]), measured)
 
     def _recordings(self, request: models.ExplainRequest) -> AllRecordings:
         return self.service.recordings(self.service.workspace.explainer(request.explainer).dataset)

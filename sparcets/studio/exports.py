@@ -107,7 +107,7 @@ def _queries(workspace: Workspace, dataset: DatasetRecord, recordings: AllRecord
     """Return the lines that define the queries ``X``."""
     lines: list[str] = []
     pieces = []
-    for part, places in groupby(map(recordings.place, rows), key=lambda place: place[0]):
+    for part, places in groupby([recordings.places[row] for row in rows], key=lambda place: place[0]):
         source = f"ds.X_{recordings.parts[part].name}"
         if recordings.parts[part].name == "new":
             source = f"new{part - 1}.X"

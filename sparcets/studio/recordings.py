@@ -58,8 +58,8 @@ class AllRecordings:
             *(Part(name, *(getattr(dataset, f"{column}_{name}") for column in columns)) for name in ("test", "train")),
             *(Part("new", n.X, self._indices(n.labels, len(n.X)), n.lengths, n.ids, n.subjects) for n in new),
         ]
-        self._ends = np.cumsum([len(part.X) for part in self.parts])
         sizes = [len(part.X) for part in self.parts]
+        self.places = [(part, index) for part, n in enumerate(sizes) for index in range(n)]  # in which part, by row
         self.labels: IntArray = np.concatenate([part.labels for part in self.parts]).astype(np.int64)
         self.part_names: StrArray = np.repeat([part.name for part in self.parts], sizes)
         self._steps = np.concatenate([Series(part.X, part.lengths).steps for part in self.parts])
@@ -68,17 +68,12 @@ class AllRecordings:
         self.subjects = self._named("subjects")
 
     def __len__(self) -> int:
-        return int(self._ends[-1])
+        return len(self.places)
 
     def check(self, row: int, status: int = 422) -> None:
         """Raise an error if there is no such row."""
         if row >= len(self):
             raise ApiError(status, "no_such_row", f"no recording {row}: there are {len(self)}, numbered from 0.")
-
-    def place(self, row: int) -> tuple[int, int]:
-        """Return which part a row belongs to, and its index there."""
-        part = int(np.searchsorted(self._ends, row, side="right"))
-        return part, row - int(self._ends[part]) + len(self.parts[part].X)
 
     def length(self, row: int) -> int:
         """Return the number of steps of a recording, without padding."""
@@ -87,7 +82,7 @@ class AllRecordings:
     def choose(self, rows: Sequence[int]) -> Chosen:
         """Return some recordings."""
         self.check(max(rows))
-        places = [self.place(row) for row in rows]
+        places = [self.places[row] for row in rows]
         return Chosen(
             X=np.stack([self.parts[part].X[index] for part, index in places]),
             lengths=self._steps[list(rows)] if self._padded else None,

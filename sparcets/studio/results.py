@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def series(recordings: AllRecordings, row: int) -> models.Series:
     """Return a recording."""
     recordings.check(row, 404)
-    part, index = recordings.place(row)
+    part, index = recordings.places[row]
     return models.Series(
         **_recording(recordings, row),
         length=recordings.length(row),

@@ -36,7 +36,7 @@ def test_test_series_come_first_then_training_then_new_ones():
     assert np.array_equal(chosen.X, [ROWS[6], ROWS[0], ROWS[5], new().X[0]])
     assert every.labels.tolist() == [*LABELS[6:], *LABELS[:6], -1, -1, 1]
     assert chosen.ids is None and chosen.lengths is None
-    assert [every.place(row) for row in (3, 4, 10, 12)] == [(0, 3), (1, 0), (2, 0), (3, 0)]
+    assert [every.places[row] for row in (3, 4, 10, 12)] == [(0, 3), (1, 0), (2, 0), (3, 0)]
     with pytest.raises(ApiError, match="no recording 13: there are 13"):
         every.choose([13])
 
