@@ -170,6 +170,17 @@ class BusyError(StorageError):
     """A file or folder that another process is writing."""
 
 
+@contextmanager
+def storage_errors(what: object, remedy: str) -> Iterator[None]:
+    """Turn an error of the system within a block into one that says what cannot be written, and what to do."""
+    try:
+        yield
+    except SparcetsError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {what}: {error.strerror or error}. {remedy}") from error
+
+
 class DownloadError(SparcetsError, OSError):
     """A file that cannot be downloaded."""
 

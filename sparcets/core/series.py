@@ -31,15 +31,6 @@ LARGEST = float(np.finfo(np.float32).max)  # of any series: standardised ones ar
 class Series:
     """Checked series in one array: padded to the longest of them, and NaN where a value is missing.
 
-    Attributes
-    ----------
-    values
-        Array (batch, time, features); zero beyond the length of each series, NaN where nothing was measured.
-    lengths
-        Length of each series (batch,); None where all are as long as the array. Only models, which take series
-        of one length by a shorter way, need to see the difference: everything else asks :attr:`inside`,
-        :attr:`measured` or :meth:`by_length`.
-
     Examples
     --------
     >>> some = Series(np.array([[[1.0], [0.0]], [[2.0], [3.0]]]), np.array([1, 2]))
@@ -49,7 +40,9 @@ class Series:
     [([0], (1, 1, 1)), ([1], (1, 2, 1))]
     """
 
-    values: FloatArray
+    values: FloatArray  # (batch, time, features); zero beyond the length of each series, NaN where nothing was measured
+    # Length of each series (batch,); None where all are as long as the array. Only models, which take series of one
+    # length by a shorter way, need to see the difference: everything else asks inside, measured or by_length.
     lengths: IntArray | None = None
 
     def __len__(self) -> int:

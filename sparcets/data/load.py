@@ -73,8 +73,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,17 +87,16 @@ from sparcets.core.errors import (
     DataNotFoundError,
     FileFormatError,
     NonFiniteError,
-    SparcetsError,
-    StorageError,
     UnknownNameError,
     quoted,
+    storage_errors,
 )
 from sparcets.core.registry import Registry, did_you_mean, require_extra
 from sparcets.core.series import LARGEST
 from sparcets.core.validation import Task, check_task
 from sparcets.data.dataset import Dataset
 from sparcets.data.recordings import ABOUT, PER_SERIES, SIDE, TABLES, Recordings, as_written, class_names_of, read_npz
-from sparcets.io.files import atomic_path, digest_of_files, is_file, naming, reason, write_npz
+from sparcets.io.files import atomic_path, digest_of_files, is_file, naming, write_npz
 
 SUFFIXES = {".npz", ".ts", *TABLES}
 DATASETS = Registry(
@@ -186,17 +185,9 @@ def data_folder() -> Path:
     return Path(cache).expanduser() / "sparcets"
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Say what to do where a block cannot write a file or folder of data."""
-    try:
-        yield
-    except SparcetsError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {path}: {reason(error)}. Free some space, or choose another folder (SPARCETS_DATA)."
-        ) from error
+    return storage_errors(path, "Free some space, or choose another folder (SPARCETS_DATA).")
 
 
 def load_file(

@@ -229,11 +229,6 @@ class ExplanationFolder(Explanation):
     ``target``, …) is read from all shards on first access and kept; ``query`` and ``counterfactual``, and with them
     ``delta`` and ``changed``, are read on every access and need memory for all answers. Rows (``e[3]``, ``e[2:5]``,
     ``e[e.valid]``) are ordinary explanations; :meth:`shards` iterates over all of them with the memory of one shard.
-
-    Parameters
-    ----------
-    folder
-        Folder written by ``explain(..., out=folder)``.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

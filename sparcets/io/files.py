@@ -25,7 +25,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError, StorageError, quoted
+from sparcets.core.errors import ConfigError, FileFormatError, SparcetsError, StorageError, quoted, storage_errors
 from sparcets.io.locks import HAS_LOCKS, lock
 
 KEY = "sha256"  # of the digest in JSON; always the last entry
@@ -145,27 +145,21 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
     final = file_to_write(given)
     if private and final != given:
         raise StorageError(f"cannot write {given}: it is a link, and its content is for you alone. Remove the link.")
-    try:
+    with storage_errors(given, "Choose another path."):
         if final == given:  # a link leads to a folder that is there
             final.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(final.parent, f"{re.escape(f'.{final.stem}')}{UNFINISHED}{re.escape(final.suffix)}")
         handle, temporary = create_locked(lambda: _temporary_file(final))
-    except OSError as error:
-        raise StorageError(f"cannot write {given}: {reason(error)}. Choose another path.") from error
     try:
-        yield temporary
-        # Some file systems report a full disk only on fsync, so call it before the rename, while the old file exists.
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        if not private:  # as mkstemp creates them
-            _set_permissions(temporary, file_to_write(final))
-        temporary.replace(final)
-    except SparcetsError:
-        raise  # raised by the caller's block
-    except OSError as error:
-        raise StorageError(
-            f"cannot write {given}: {reason(error)}. Nothing was overwritten; free some space or choose another path."
-        ) from error
+        with storage_errors(given, "Nothing was overwritten; free some space or choose another path."):
+            yield temporary
+            # Some file systems report a full disk only on fsync, so call it before the rename, while the old file is
+            # there.
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
+            if not private:  # as mkstemp creates them
+                _set_permissions(temporary, file_to_write(final))
+            temporary.replace(final)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

@@ -23,14 +23,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
+from sparcets.core.errors import FileFormatError, storage_errors
 from sparcets.io.files import (
     TEMPORARY,
     UNFINISHED,
     check_folder,
     create_locked,
     is_plain_file,
-    reason,
     remove_leftovers,
 )
 from sparcets.io.locks import locked_in_place
@@ -165,28 +164,20 @@ def atomic_folder(
     in_place = final.is_dir() and (os.path.ismount(final) or final == Path.cwd())
     parent = final if in_place else final.parent
     with ExitStack() as stack:
-        try:
+        with storage_errors(final, "Choose another folder."):
             parent.mkdir(parents=True, exist_ok=True)
             clean_up = partial(_clean_up, final=final)
             new = stack.enter_context(temporary_folder(parent, final.name, clean_up)) / NEW
             new.mkdir()
-        except OSError as error:
-            raise StorageError(f"cannot write {final}: {reason(error)}. Choose another folder.") from error
         yield new
         if private:
             make_private(new)
-        try:
+        with storage_errors(final, "Free some space, or choose another folder."):
             if final.is_dir() and not in_place:  # a folder that is there keeps its permissions
                 new.chmod(stat.S_IMODE(final.stat().st_mode))
             with locked_in_place(final):  # not while somebody reads it
                 check(final)
                 _put_in_place(new, final, in_place=in_place)
-        except SparcetsError:
-            raise
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {final}: {reason(error)}. Free some space, or choose another folder."
-            ) from error
 
 
 def remove_unfinished(path: str | os.PathLike[str]) -> None:

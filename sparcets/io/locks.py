@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sparcets.core.errors import BusyError, StorageError
+from sparcets.core.errors import BusyError, StorageError, storage_errors
 
 
 def _module(name: str) -> Any:
@@ -75,12 +75,8 @@ def locked(path: str | os.PathLike[str], *, what: str | None = None, wait: bool 
     """
     file = Path(path)
     folder_is_new = not file.parent.exists()
-    try:
+    with storage_errors(file, "Choose another folder."):
         handle = _acquire(file, what, wait)
-    except StorageError:
-        raise
-    except OSError as error:
-        raise StorageError(f"cannot write {file}: {error.strerror or error}. Choose another folder.") from error
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from sparcets.core.errors import FileFormatError, StorageError
+from sparcets.core.errors import FileFormatError, StorageError, storage_errors
 from sparcets.io.files import (
     MALFORMED,
     UNFINISHED,
@@ -57,10 +57,8 @@ class SavedModel:
         """
         file = folder / self.file
         private = private and not is_open(file)
-        try:
+        with storage_errors(folder, "Choose another folder."):
             folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
-        except OSError as error:
-            raise StorageError(f"cannot write {folder}: {reason(error)}. Choose another folder.") from error
         if file.exists() and not _is_ours(file):
             raise StorageError(f"{file} is in the way: it is not of a saved {self.what}. Choose another folder.")
         # safetensors writes the memory of an array as it lies, and reads it in C order.

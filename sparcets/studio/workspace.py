@@ -27,7 +27,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
-from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
+from sparcets.core.errors import FileFormatError, SparcetsError, StorageError, storage_errors
 from sparcets.io.files import UNFINISHED, is_plain_file, read_json, reason, write_json
 from sparcets.io.folders import inside, make_private, remove_temporary_folders, restrict, temporary_folder
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
@@ -139,13 +139,11 @@ class Workspace:
     def hidden(self, kind: Kind, name: str) -> Iterator[Path]:
         """Yield a hidden folder, which is locked meanwhile, and removed afterwards."""
         self.remove_leftovers(kind)
-        try:
-            with temporary_folder(self.folder / kind, name) as hidden:
-                yield hidden
-        except SparcetsError:
-            raise  # of the caller's block
-        except OSError as error:
-            raise StorageError(f"cannot write to the workspace: {reason(error)}. Free some space.") from error
+        with (
+            storage_errors("to the workspace", "Free some space."),
+            temporary_folder(self.folder / kind, name) as hidden,
+        ):
+            yield hidden
 
     def remove_leftovers(self, *kinds: Kind) -> None:
         """Remove the hidden folders of processes that were killed; of all kinds if none is named."""
