@@ -16,6 +16,7 @@ from stored import COMMIT, store
 from torch import nn
 
 import sparcets as sp
+from sparcets.core.series import Series
 
 QUERIES = 20
 # name -> series of each class, steps, features; the longest series of "unequal" have so many steps, the others fewer
@@ -91,7 +92,7 @@ def run(name: str) -> dict[str, Any]:
     fitted = time.process_time()
     e = explainer.explain(queries, target=len(sizes) - 1, lengths=lengths.get(len(queries)), progress=False)
     seconds = {"fit_s": round(fitted - start, 1), "explain_s": round(time.process_time() - fitted, 1)}
-    entries = (n_steps if e.lengths is None else e.lengths[e.valid]) * n_features
+    entries = Series(e.query, e.lengths).steps[e.valid] * n_features
     changed = (e.changed[e.valid].sum((1, 2)) / entries).mean() if e.valid.any() else None
     return {
         "case": name,

@@ -63,8 +63,7 @@ class GatedHead(nn.Module):
 
 def straight_through(form):
     def sparsity(delta, n_mutable, lengths=None):
-        n_steps = delta.shape[1] if lengths is None else lengths
-        smooth = form(delta.abs()).sum((1, 2)) / (n_steps * n_mutable)
+        smooth = form(delta.abs()).sum((1, 2)) / (losses.true_steps(delta, lengths) * n_mutable)
         return smooth + (losses.count_changed(delta, n_mutable, lengths) - smooth).detach()
 
     return sparsity

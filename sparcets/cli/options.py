@@ -194,10 +194,10 @@ def parse_target(asked: Options, info: SeriesInfo) -> Any:
     given: dict[Any, Any] = {name: value for name in TARGETS if (value := getattr(asked, name)) is not None}
     named = ["--not" if name == "excluded" else f"--{name.replace('_', '-')}" for name in given]
     kind, value = next(iter(given.items()), (None, ""))
-    outcome, of = info.outcome, asked.of
+    of = asked.of
     if len(given) > 1:
         raise ConfigError(f"give {' or '.join(named)}, not both.")
-    if outcome is None:
+    if not info.is_regression:
         if of is not None or kind not in (None, "target", "excluded"):
             raise ConfigError(
                 f"{named[0] if of is None else '--of'} is for a model that predicts numbers; this one predicts the "
@@ -210,10 +210,10 @@ def parse_target(asked: Options, info: SeriesInfo) -> Any:
     if kind in (None, "target", "excluded"):
         said = f"it has no classes for {named[0]}" if named else "say where they have to lie"
         raise ConfigError(
-            f"the model predicts {outcome.summary()}: {said}. Give --at-least 30, --at-most 30, --between 20:30 or "
+            f"the model predicts {info.predicts}: {said}. Give --at-least 30, --at-most 30, --between 20:30 or "
             "--change -5."
         )
-    output = None if of is None else targets.name_or_index(of, outcome.names)
+    output = None if of is None else targets.name_or_index(of, info.numbers.names)
     if kind == "between":
         try:
             low, high = map(float, value.split(":"))

@@ -167,43 +167,37 @@ class Explanation:
 
         Of a regressor: whether its number lies within the target.
         """
-        if self.numbers is not None:
-            return self.numbers.reached
-        return is_reached(self.proba_after, self.target, self.confidence)
+        return self.predictions.reached
 
     @property
     def probability(self) -> FloatArray:
         """Probability of the target after the change; NaN for a regressor."""
-        if self.numbers is not None:
-            return np.full(len(self), np.nan)
-        return np.asarray(self.proba_after[np.arange(len(self)), self.target])
+        return self.predictions.probability
 
     @property
     def predicted(self) -> IntArray:
         """Class predicted for each query."""
-        if self.numbers is not None:
-            raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
-        return np.asarray(self.proba_before.argmax(1), dtype=np.int64)
+        return self.predictions.classes
 
     @property
     def prediction_before(self) -> np.ndarray[Any, Any]:
         """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
-        return self.predicted if self.numbers is None else self.numbers.before
+        return self.predictions.before
 
     @property
     def prediction(self) -> np.ndarray[Any, Any]:
         """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
-        return np.asarray(self.proba_after.argmax(1), dtype=np.int64) if self.numbers is None else self.numbers.after
+        return self.predictions.after
 
     @property
     def target_names(self) -> StrArray:
         """The target of each answer in words: the name of a class, or where the number has to lie."""
-        return np.asarray(np.array(self.class_names)[self.target]) if self.numbers is None else self.target
+        return self.predictions.targets
 
     @property
     def predictions(self) -> Predictions:
-        """What the model predicts before and after, in words."""
-        return Predictions(self)
+        """What the model predicts before and after, also in words."""
+        return Predictions(self) if self.numbers is None else _NumberPredictions(self, self.numbers)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -417,58 +411,124 @@ class Explanation:
 
 
 class Predictions:
-    """What the model says of single queries and answers of an explanation, in words: of classes, or of numbers."""
+    """What a classifier says of the queries and answers of an explanation, as values, and of single ones in words."""
+
+    head = "p(target)"  # what :meth:`say_after` tells, as the head of a column
 
     def __init__(self, e: Explanation) -> None:
-        self.e, self.numbers = e, e.numbers
+        self.e, self.outputs = e, e.proba_after  # of the model, for the answers (answers, classes)
 
     @property
-    def head(self) -> str:
-        """What :meth:`say_after` tells, as the head of a column."""
-        return "p(target)" if self.numbers is None else "reached"
+    def before(self) -> np.ndarray[Any, Any]:
+        """What is predicted for each query."""
+        return self.classes
+
+    @property
+    def after(self) -> np.ndarray[Any, Any]:
+        """What is predicted for each counterfactual."""
+        return np.asarray(self.outputs.argmax(1), dtype=np.int64)
+
+    @property
+    def classes(self) -> IntArray:
+        """Class of each query (answers,)."""
+        return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
+
+    @property
+    def reached(self) -> BoolArray:
+        """Whether the target is reached (answers,)."""
+        return is_reached(self.outputs, self.e.target, self.e.confidence)
+
+    @property
+    def probability(self) -> FloatArray:
+        """Probability of the target after the change (answers,)."""
+        return np.asarray(self.outputs[np.arange(len(self.e)), self.e.target])
+
+    @property
+    def targets(self) -> StrArray:
+        """The targets in words (answers,)."""
+        return np.asarray(np.array(self.e.class_names)[self.e.target])
 
     @property
     def subject(self) -> str:
         """The target's probability, or the names of the outputs that were asked for."""
-        if self.numbers is None:
-            return f"p({self.e.target_names[0]})"
-        return ", ".join(self.e.info.numbers.names[k] for k in self._asked(self.numbers, 0))
+        return f"p({self.e.target_names[0]})"
 
     def say_before(self, i: int = 0) -> str:
         """Return the name of the class of the query, or its numbers that were asked for, with units."""
-        if self.numbers is None:
-            return self.e.class_names[int(self.e.proba_before[i].argmax())]
-        return self._say(self.numbers, i, self.numbers.before, self.numbers.after)
+        return self.e.class_names[int(self.e.proba_before[i].argmax())]
 
     def say_after(self, i: int = 0) -> str:
         """Return the probability of the target, with as many digits as show that it is below the confidence.
 
         Of a regressor: the numbers of the counterfactual that were asked for, with units.
         """
-        if self.numbers is not None:
-            return self._say(self.numbers, i, self.numbers.after, self.numbers.before)
-        p = float(self.e.proba_after[i, self.e.target[i]])
+        p = float(self.outputs[i, self.e.target[i]])
         return probability_below(p, self.e.confidence) if self.is_unsure(i) else f"{p:.2f}"
 
     def is_unsure(self, i: int = 0) -> bool:
         """Return whether the target is predicted with less than the confidence asked for; numbers come without one."""
-        if self.numbers is not None:
-            return False
-        proba, target = self.e.proba_after[i : i + 1], self.e.target[i : i + 1]
+        proba, target = self.outputs[i : i + 1], self.e.target[i : i + 1]
         return bool(proba[0].argmax() == target[0]) and not is_reached(proba, target, self.e.confidence)[0]
 
     def as_dict(self, i: int) -> dict[str, Any]:
         """Return the probability of the target; or the numbers before and after, by the names of the outputs."""
-        if self.numbers is None:
-            return {"probability": float(self.e.probability[i])}
+        return {"probability": float(self.probability[i])}
+
+
+class _NumberPredictions(Predictions):
+    """The same of a regressor, whose classes and probabilities do not exist."""
+
+    head = "reached"
+
+    def __init__(self, e: Explanation, numbers: Numbers) -> None:
+        self.e, self.outputs, self.numbers = e, numbers.after, numbers
+
+    @property
+    def before(self) -> np.ndarray[Any, Any]:
+        return self.numbers.before
+
+    @property
+    def after(self) -> np.ndarray[Any, Any]:
+        return self.numbers.after
+
+    @property
+    def classes(self) -> IntArray:
+        raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
+
+    @property
+    def reached(self) -> BoolArray:
+        return self.numbers.reached
+
+    @property
+    def probability(self) -> FloatArray:
+        return np.full(len(self.e), np.nan)
+
+    @property
+    def targets(self) -> StrArray:
+        return self.e.target
+
+    @property
+    def subject(self) -> str:
+        return ", ".join(self.e.info.numbers.names[k] for k in self._asked(0))
+
+    def say_before(self, i: int = 0) -> str:
+        return self._say(i, self.numbers.before, self.numbers.after)
+
+    def say_after(self, i: int = 0) -> str:
+        return self._say(i, self.numbers.after, self.numbers.before)
+
+    def is_unsure(self, i: int = 0) -> bool:
+        return False
+
+    def as_dict(self, i: int) -> dict[str, Any]:
         tables = {"prediction_before": self.numbers.before[i], "prediction": self.numbers.after[i]}
         return {key: dict(zip(self.e.info.numbers.names, row.tolist(), strict=True)) for key, row in tables.items()}
 
-    def _asked(self, numbers: Numbers, i: int) -> list[int]:
-        return [int(k) for k in np.flatnonzero(np.isfinite(numbers.bounds[i]).any(1))]
+    def _asked(self, i: int) -> list[int]:
+        return [int(k) for k in np.flatnonzero(np.isfinite(self.numbers.bounds[i]).any(1))]
 
-    def _say(self, numbers: Numbers, i: int, told: FloatArray, beside: FloatArray) -> str:
-        return self.e.info.numbers.say(told[i], self._asked(numbers, i), numbers.bounds[i], beside[i])
+    def _say(self, i: int, told: FloatArray, beside: FloatArray) -> str:
+        return self.e.info.numbers.say(told[i], self._asked(i), self.numbers.bounds[i], beside[i])
 
 
 def _smallest(share: FloatArray, where: BoolArray) -> FloatArray:

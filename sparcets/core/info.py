@@ -215,12 +215,17 @@ class SeriesInfo(Record):
     @property
     def task(self) -> Task:
         """What models of these series do: ``"classification"`` or ``"regression"``."""
-        return "regression" if self.outcome else "classification"
+        return "regression" if self.is_regression else "classification"
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether models of these series predict numbers."""
+        return self.outcome is not None
 
     @property
     def numbers(self) -> Outcome:
         """What a regressor predicts; nothing else is asked for it."""
-        assert self.outcome is not None
+        assert self.outcome, "a classifier predicts no numbers"
         return self.outcome
 
     @property

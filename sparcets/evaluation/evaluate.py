@@ -145,7 +145,7 @@ def evaluate(
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained model's architecture is not known; a judge may have the same one.")
             notes += _family_notes(judges, dataset)
-        if not e.numbers:
+        if not e.info.is_regression:
             plausibility = plausibility or Plausibility(dataset, e.info.scaler, seed=seed)
             if missing_families():
                 notes.append("c2st is that of one classifier; the other one of the two needs aeon.")
@@ -173,7 +173,7 @@ def evaluate(
         bar.advance(0, "the whole set")
         set_measures = {"coverage": (measures.coverage(e), int(measured.sum()))}
         set_measures["universality"] = (measures.universality(answers), int(answers.valid.sum()))
-        if dataset is not None and not e.numbers:
+        if dataset is not None and not e.info.is_regression:
             set_measures["c2st"] = c2st(answers, dataset, rows[measured])
         set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
         set_measures["seconds"] = (e.seconds, len(e))
@@ -224,7 +224,8 @@ def _stages(
 
 def _measure_plain(e: Explanation) -> Columns:
     parts = [e[start : start + _CHUNK] for start in range(0, max(len(e), 1), _CHUNK)]
-    chosen = {name: measure for name, measure in EXPLANATION_MEASURES.items() if not (e.numbers and name in OF_CLASSES)}
+    left_out = OF_CLASSES if e.info.is_regression else {}
+    chosen = {name: measure for name, measure in EXPLANATION_MEASURES.items() if name not in left_out}
     return {name: np.concatenate([measure(part) for part in parts]) for name, measure in chosen.items()}
 
 

@@ -87,22 +87,22 @@ def check_explained(classifier: Any, e: Explanation) -> None:
     """Raise an error if the outputs of the model for the answers differ from those in the explanation."""
     check_kind(classifier)
     hint = "Pass the one the explainer was given, or leave classifier= out."
-    if isinstance(classifier, Regressor) != (e.numbers is not None):
+    if isinstance(classifier, Regressor) != e.info.is_regression:
         raise DataError(
             f"{classifier!r} is not the model that was explained: one predicts numbers, the other classes. {hint}"
         )
-    if e.numbers is not None:
-        rows, stored = np.arange(min(len(e), N_COMPARED)), e.numbers.after[:N_COMPARED]
-        tolerance = np.broadcast_to(ATOL_NUMBERS * e.info.numbers.scale, stored.shape)
+    stored = e.predictions.outputs
+    if e.info.is_regression:
+        rows, tolerance = np.arange(min(len(e), N_COMPARED)), ATOL_NUMBERS * e.info.numbers.scale
     else:
-        rows = np.argsort(e.proba_after.max(1), kind="stable")[:N_COMPARED]
-        stored = e.proba_after[rows]
-        tolerance = ATOL + RTOL * stored
+        rows = np.argsort(stored.max(1), kind="stable")[:N_COMPARED]
+        tolerance = ATOL + RTOL * stored[rows]
+    stored = stored[rows]
     series = Series(e.counterfactual, e.lengths)[rows]
     side = take_rows(e.side, rows)
     found = classifier.outputs(series.values, series.lengths, side=side)
     if found.shape != stored.shape:
-        what = "numbers per series" if e.numbers is not None else "classes"
+        what = "numbers per series" if e.info.is_regression else "classes"
         raise DataError(
             f"{classifier!r} is not the model that was explained: it has {found.shape[1]} {what}, the explanation "
             f"{stored.shape[1]}. {hint}"

@@ -138,11 +138,9 @@ class Model(ABC):
 
         Only the check of the input is skipped: the output of the model is checked as always.
         """
-        X, lengths, parts = series.values, series.lengths, []
-        for start in range(0, len(X), PREDICT_BATCH):
-            rows = slice(start, start + PREDICT_BATCH)
-            raw = self._outputs(X[rows], None if lengths is None else lengths[rows])
-            parts.append(self._check_output(raw, len(X[rows])))
+        parts = []
+        for part in series.batches(PREDICT_BATCH):
+            parts.append(self._check_output(self._outputs(part.values, part.lengths), len(part.values)))
             self._learn(parts[-1])
         return np.concatenate(parts)
 

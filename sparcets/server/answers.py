@@ -29,9 +29,9 @@ def arguments_of(question: str, info: SeriesInfo) -> dict[str, Any]:
     """Return the arguments of ``explain``, of a question as JSON without what is as by default."""
     given = json.loads(question)
     target = target_of(given.pop("target", None))
-    if target is None and info.outcome is not None:
+    if target is None and info.is_regression:
         raise TargetError(
-            f'the model predicts {info.outcome.summary()}: say where they have to lie, such as {{"at_least": 30}}.'
+            f'the model predicts {info.predicts}: say where they have to lie, such as {{"at_least": 30}}.'
         )
     constraints = given.pop("constraints", None)
     return {**given, "target": target, "constraints": None if constraints is None else Constraints(**constraints)}
@@ -156,7 +156,6 @@ def _answers(e: Explanation, queries: Sequence[Query], n: int) -> list[dict[str,
 
 def _said(e: Explanation, predicted: np.ndarray[Any, Any]) -> list[Any]:
     """Return what the model says: the names of the classes, or its numbers by their names."""
-    outcome = e.info.outcome
-    if e.numbers is None or outcome is None:
-        return [e.class_names[k] for k in predicted.tolist()]
-    return [dict(zip(outcome.names, row, strict=True)) for row in predicted.tolist()]
+    if e.info.is_regression:
+        return [dict(zip(e.info.numbers.names, row, strict=True)) for row in predicted.tolist()]
+    return [e.class_names[k] for k in predicted.tolist()]

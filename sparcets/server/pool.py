@@ -81,7 +81,7 @@ def describe(explainer: BaseExplainer[Any]) -> dict[str, Any]:
         "sampling_rate": info.sampling_rate,
         "mutable": of_series.mutable.tolist(),
         "classes": list(info.class_names),
-        "outputs": [] if info.outcome is None else list(info.outcome.names),
+        "outputs": list(info.numbers.names) if info.is_regression else [],
         "side": [] if info.side is None else list(info.side.names),
         "summary": explainer.summary(),
     }

@@ -137,7 +137,7 @@ def _following(answer: Explanation, edit: Edit) -> str:
     if edit.row is None:
         return "following what the generator proposes"
     whom = f"recording {edit.row}"
-    whom += f" of class {answer.target_names[0]}" if answer.numbers is None else ", which lies within the target"
+    whom += ", which lies within the target" if answer.info.is_regression else f" of class {answer.target_names[0]}"
     if abs(edit.amount - 1) <= WHOLE:
         return f"following {whom}"
     if edit.amount < 1:

@@ -118,7 +118,7 @@ def phrases_of(answer: Explanation) -> Phrases:
     """Return the phrases for an explanation of length 1."""
     said, target = answer.predictions, str(answer.target_names[0])
     before, after = said.say_before(), said.say_after()
-    if answer.numbers is not None:
+    if answer.info.is_regression:
         name = said.subject
         stands = f"The model predicts {name} of {before}"
         return Phrases(

@@ -112,7 +112,7 @@ def settings_section(e: Explanation) -> str:
         "seconds": amount(e.seconds),
         "series": f"{up_to}{info.n_steps} steps, {info.n_features} features",
         "sampling rate": f"{info.sampling_rate:g} Hz" if info.sampling_rate else "not known",
-        **({"classes": ", ".join(info.class_names)} if info.outcome is None else {"numbers": info.outcome.summary()}),
+        **({"numbers": info.numbers.summary()} if info.is_regression else {"classes": ", ".join(info.class_names)}),
         "features that may not change": ", ".join(locked) or "none",
     }
     for when, given in e.constraints.items():
@@ -128,7 +128,7 @@ def settings_section(e: Explanation) -> str:
 
 def _classes(e: Explanation) -> str:
     """Return a table of the numbers of answers and of valid ones by pair of classes; none for a regressor."""
-    if e.numbers is not None:
+    if e.info.is_regression:
         return ""
     pairs = set(zip(e.predicted.tolist(), e.target.tolist(), strict=True))
     if len(pairs) < 2:
@@ -277,8 +277,7 @@ def _table(e: Explanation, measures: list[Measures], narratives: list[Narrative]
     """Return a table with one row per answer, sortable by any column."""
     known = {head: names for head, names in (("id", e.ids), ("subject", e.subjects)) if names is not None}
     votes = [find_votes(of_answer) for of_answer in measures]
-    of_numbers = e.numbers is not None
-    number, reached = ("reached", e.prediction[:, 0]) if of_numbers else ("probability", e.probability)
+    number, reached = ("reached", e.prediction[:, 0]) if e.info.is_regression else ("probability", e.probability)
     columns = ["answer", "query", *known, "verdict", "predicted", "target", "status", number, "changed, %", "segments"]
     columns += [*(["judges"] if any(votes) else []), "warnings"]
     rows: list[list[Cell]] = []
