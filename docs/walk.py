@@ -27,9 +27,9 @@ BARS = {
     ("Explainer", "fit"): (34, 148),
     ("Explainer", "explain"): (25, 126),
     ("Sparce", "fit"): (23, 90),
-    ("Sparce", "explain"): (16, 49),
+    ("Sparce", "explain"): (14, 42),
     ("Nearest", "fit"): (11, 26),
-    ("Nearest", "explain"): (12, 49),
+    ("Nearest", "explain"): (10, 42),
 }
 PACKAGE = str(Path(sp.__file__).parent) + "/"
 

@@ -40,11 +40,10 @@ def begin() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
 
 
-def load(folder: Path, device: str, own_model: str | None = None) -> tuple[int, dict[str, Any]]:
+def load(folder: Path, device: str, own_model: str | None = None) -> dict[str, Any]:
     """Load a fit into this process, and let it give its first answer, which takes longer than all others.
 
-    Of a fit to a model of the user's own, only ``own_model`` may be run. Returns the process's number, and what is
-    served.
+    Of a fit to a model of the user's own, only ``own_model`` may be run. Returns what is served.
     """
     import torch
 
@@ -58,7 +57,7 @@ def load(folder: Path, device: str, own_model: str | None = None) -> tuple[int, 
     with suppress(SparcetsError):  # a model that needs side inputs, or a target
         mean = np.broadcast_to(np.asarray(info.scaler.center), (1, info.n_steps, info.n_features))
         _explainer.explain(mean, progress=False).text(0)
-    return os.getpid(), describe(_explainer)
+    return describe(_explainer)
 
 
 def answer(question: str, queries: Sequence[Query]) -> list[Outcome]:
@@ -109,13 +108,13 @@ class Worker:
         self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=begin)
         with starting_process(dict.fromkeys(THREADS, "1")):  # read on import
             resource_tracker.ensure_running()  # else the first process would start it, which unblocks Ctrl-C
-            loaded = self._executor.submit(load, *self._arguments)
+            process = self._executor.submit(os.getpid)
         try:
-            self._pid, described = loaded.result()
+            self._pid = process.result()
+            return self._executor.submit(load, *self._arguments).result()
         except BaseException:
             self._executor.shutdown(wait=False)
             raise
-        return described
 
     def replace(self, started: Callable[[], object]) -> None:
         """Start a process in the place of one that died, as often as needed, and call ``started``."""
@@ -143,10 +142,13 @@ class Worker:
         threading.Thread(target=wait_for_end, daemon=True).start()
 
     def close(self) -> None:
-        """Take no more batches."""
+        """Take no more batches, and end the process at once."""
         self._closed.set()
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            if process.pid == self._pid:  # there may be processes of others
+                process.kill()
 
     def _replace(self, started: Callable[[], object]) -> None:
         block_signals()
@@ -182,11 +184,9 @@ def start_workers(
 
 
 def close_workers(workers: Sequence[Worker]) -> None:
-    """End all processes at once."""
+    """End the processes of all workers at once."""
     for worker in workers:
         worker.close()
-    for process in multiprocessing.active_children():
-        process.kill()
 
 
 def block_signals() -> None:

@@ -1,8 +1,10 @@
 """Models of the user's own on the command line: an ONNX file, or a function in a Python file."""
 
 import json
+import multiprocessing
 import shutil
 import sys
+import time
 import warnings
 from pathlib import Path
 
@@ -183,8 +185,14 @@ def test_fit_says_how_to_go_on_and_workers_of_the_server_run_the_named_file(plac
     from sparcets.server.pool import start_workers
 
     assert "next: sparcets explain fitted --model my_model.py:load --target" in output(capsys, *FIT, *PYTHON)
+    somebody_elses = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    somebody_elses.start()
     with pytest.raises(sp.SparcetsError, match="names Python code"):
         start_workers(place / "fitted", "cpu", 1)
+    assert somebody_elses.is_alive()
+    somebody_elses.kill()
+    somebody_elses.join()
+    somebody_elses.close()
     workers, described = start_workers(place / "fitted", "cpu", 1, "my_model.py:load")
     for worker in workers:
         worker.close()
