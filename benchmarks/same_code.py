@@ -48,7 +48,7 @@ def run(folder: Path, datasets: list[str]) -> None:
         label: (method, tuple(setting.replace(longer, "epochs=8") for setting in settings))
         for label, (method, settings) in plans.VARIANTS.items()
     }
-    for cell in plans.plan("all", "full", 1, datasets=datasets).cells:
+    for cell in plans.plan("all", "full", 1, datasets=datasets):
         row = run_cell(replace(cell, keep=200), RunContext(folder, "cpu", code_digest()))
         with (folder / "rows.jsonl").open("a") as file:
             file.write(json.dumps(row, default=str) + "\n")

@@ -280,7 +280,7 @@ def memory(bench: Bench) -> None:
 def benchmark(bench: Bench) -> None:
     """A benchmark of 24 cells on three nodes, two of whose workers are killed."""
     from sparcets.testing.data import make_series
-    from sparcets_paper.benchmark.plan import Cell, Plan
+    from sparcets_paper.benchmark.plan import Cell
     from sparcets_paper.benchmark.runner import run_plan
 
     X, y = make_series(45, n_steps=10)
@@ -290,7 +290,7 @@ def benchmark(bench: Bench) -> None:
     np.savez(folder / "own.npz", X=X, y=y)
     tiny = {"hidden": 4, "layers": 1, "dropout": 0.0, "epochs": 2}
     cell = Cell(dataset="own", source=str(folder / "own.npz"), classifier_config=tiny, preset="tiny", queries=2)
-    plan = Plan(cells=tuple(replace(cell, method=m, seed=s) for m in ("nearest", "ics") for s in range(12)))
+    plan = [replace(cell, method=m, seed=s) for m in ("nearest", "ics") for s in range(12)]
     seen, killed = [], []
 
     def kill(row: dict[str, Any]) -> None:

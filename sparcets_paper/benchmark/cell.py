@@ -9,7 +9,7 @@ import platform
 import subprocess
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 
 import sparcets
 from sparcets.core.errors import DataError, SparcetsError, StorageError
@@ -39,7 +40,6 @@ from sparcets.methods.adversarial import AdversarialExplainer
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.folder import load
 from sparcets.methods.own.explainer import Explainer
-from sparcets.models.base import Classifier
 from sparcets.models.network import TorchClassifier, load_classifier
 from sparcets.training.device import resolve_device
 from sparcets_paper.benchmark.plan import Cell, file_digest, registry_of
@@ -156,11 +156,10 @@ def failure(error: BaseException) -> dict[str, str]:
     return {"error": f"{type(error).__name__}: {error}"[:MAX_MESSAGE], "trace": trace[-MAX_TRACE:]}
 
 
-def prepare(cell: Cell, context: RunContext) -> None:
+def prepare(context: RunContext, cells: Sequence[Cell]) -> None:
     """Train the classifier and the network among the judges, which cells share, unless they are stored already."""
-    data = load_data(cell)
-    classifier = find_classifier(cell, data, context)
-    _train_network(data, classifier, context)
+    data = load_data(cells[0])
+    _train_network(data, find_classifier(cells[0], data, context), context)
     _free_memory()
 
 
@@ -171,9 +170,7 @@ def load_data(cell: Cell) -> Dataset:
 
 @lru_cache(maxsize=4)
 def _load_data(name: str, options: str, digest: str | None) -> Dataset:
-    return load_dataset(
-        name, **json.loads(options)
-    )  # the digest is part of the cache key: a changed file is loaded again
+    return load_dataset(name, **json.loads(options))  # of a file that has changed, the digest is another key
 
 
 @lru_cache(maxsize=4)
@@ -199,13 +196,18 @@ def find_classifier(cell: Cell, data: Dataset, context: RunContext) -> TorchClas
 
 
 def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
+    device = resolve_device(context.device)
     digest = file_digest(cell)  # taken first: if the file is replaced during the run, the next run notices
     data = load_data(cell)
-    target = None if cell.target is None else _class_index(cell.target, data)
+    target = None
+    if cell.target is not None:
+        given = name_or_index(cell.target, data.class_names)
+        target = int(check_target(given, n_queries=1, class_names=data.class_names)[0])
     kind = registry_of(cell.method).load(cell.method)
     config = _config(cell, kind, target, data, context)  # errors in the settings show before any training
     classifier = find_classifier(cell, data, context)
-    judges = _judges(data, classifier, context)
+    _train_network(data, classifier, context)
+    judges = find_judges(data, classifier, device=context.device, progress=False)  # others: fitted once per process
     rows = _queries(cell, data, target)
 
     explainer: BaseExplainer[Any] = kind(classifier, config)
@@ -229,7 +231,7 @@ def _measure(cell: Cell, context: RunContext) -> dict[str, Any]:
         **_rounded({"accuracy": correct.mean(), "judges": scores.judges, "fit_s": fit_s, "explain_s": explain_s}),
         "history": _rounded({name: values[-1] for name, values in explainer.history_.items() if values}),
         "config": {"classifier": classifier.config.to_dict(), "explainer": config.to_dict()},
-        "device": _device_name(context.device),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "data": {"name": data.name, "digest": digest, "split": data.split}
         | {"train": len(data.X_train), "test": len(data.X_test)},
     }
@@ -258,23 +260,12 @@ def _config(cell: Cell, kind: Any, target: int | None, data: Dataset, context: R
     return config.override(f"seed={cell.seed}", f"device={context.device}", *limits, *cell.settings)
 
 
-def _class_index(target: str, data: Dataset) -> int:
-    given = name_or_index(target, data.class_names)
-    return int(check_target(given, n_queries=1, class_names=data.class_names)[0])
-
-
 def _queries(cell: Cell, data: Dataset, target: int | None) -> IntArray:
     """Return the rows of the test part to explain: the first ``queries`` that are not labelled as the target."""
     rows = np.arange(len(data.y_test)) if target is None else np.flatnonzero(data.y_test != target)
     if not len(rows):
         raise DataError(f"{data.name} has no test series of a class other than {cell.target!r}: nothing to explain.")
     return rows[: cell.queries]
-
-
-def _judges(data: Dataset, classifier: TorchClassifier, context: RunContext) -> dict[str, Classifier]:
-    """Return the judges of the data; those that are not stored are fitted once per process."""
-    _train_network(data, classifier, context)
-    return find_judges(data, classifier, device=context.device, progress=False)
 
 
 def _train_network(data: Dataset, classifier: TorchClassifier, context: RunContext) -> None:
@@ -303,23 +294,12 @@ def _rounded(value: Any, digits: int = DIGITS) -> Any:
     return float(f"{float(value):.{digits}g}")
 
 
-def _device_name(name: str) -> str:
-    import torch
-
-    device = resolve_device(name)
-    return str(torch.cuda.get_device_name(device)) if device.type == "cuda" else "cpu"
-
-
 def _free_memory() -> None:
     """Release unused memory, since several workers may share one GPU."""
-    import torch
-
     gc.collect()
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        try:
+        with suppress(RuntimeError):  # CUDA is broken; the runner checks for that with cuda_works
             torch.cuda.empty_cache()
-        except RuntimeError:  # CUDA is broken; the runner checks for that with cuda_works
-            return
 
 
 @lru_cache(maxsize=1)
@@ -337,12 +317,9 @@ def _git_hash() -> str | None:
 
 def cuda_works() -> bool:
     """Return whether CUDA still works: after some errors a process can no longer use it."""
-    import torch
-
-    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        return True
     try:
-        torch.cuda.synchronize()
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.synchronize()
     except RuntimeError:
         return False
     return True

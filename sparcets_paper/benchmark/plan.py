@@ -1,4 +1,4 @@
-"""What a benchmark measures: cells (data set, classifier, method, seed, …) and plans, which are lists of cells."""
+"""What a benchmark measures: a plan is a sequence of cells (data set, classifier, method, seed, …)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sparcets.core.errors import ConfigError
 from sparcets.core.registry import Registry, did_you_mean
 from sparcets.core.settings import PRESETS, ClassifierConfig, from_preset
 from sparcets.data.load import DATASETS, load_dataset
 from sparcets.data.uea import UEA_NAMES
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _NOT_IN_KEY = ("label", "experiment", "keep", "figures")  # fields that do not change the result
 _SET_ELSEWHERE = ("seed", "device")  # settings of the explainer that the cell and the run determine
@@ -88,53 +85,31 @@ class Cell:
         return plain
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """The cells of a benchmark, in the order in which they are run.
+def grid(
+    datasets: Iterable[str],
+    classifiers: Sequence[str] = ("bilstm",),
+    methods: Sequence[str] = ("sparcets",),
+    seeds: Sequence[int] = (0,),
+    targets: Sequence[str | None] = (None,),
+    settings: Iterable[str] = (),
+    **common: Any,
+) -> list[Cell]:
+    """Return a cell for every combination of data sets, classifiers, targets, methods and seeds.
+
+    A setting of the explainers, ``"train.epochs=5"``, is for all, and ``"sparce:train.epochs=5"`` for one method. Other
+    fields of :class:`Cell` are the same in all cells.
 
     Examples
     --------
-    >>> plan = Plan.grid(["catching"], methods=["nearest", "sparcets"], seeds=range(5), targets=["Control"])
-    >>> len(plan.cells), plan.cells[-1].method, plan.cells[-1].seed
+    >>> cells = grid(["catching"], methods=["nearest", "sparcets"], seeds=range(5), targets=["Control"])
+    >>> len(cells), cells[-1].method, cells[-1].seed
     (10, 'sparcets', 4)
     """
-
-    cells: tuple[Cell, ...]
-
-    @classmethod
-    def grid(
-        cls,
-        datasets: Iterable[str],
-        classifiers: Iterable[str] = ("bilstm",),
-        methods: Iterable[str] = ("sparcets",),
-        seeds: Iterable[int] = (0,),
-        targets: Sequence[str | None] | Mapping[str, Sequence[str | None]] = (None,),
-        settings: Iterable[str] = (),
-        **common: Any,
-    ) -> Self:
-        """Return a plan with every combination of data sets, classifiers, methods and seeds.
-
-        Targets are for all data sets or by data set. A setting of the explainers, ``"train.epochs=5"``, is for all, and
-        ``"sparce:train.epochs=5"`` for one method. Other fields of :class:`Cell` are the same in all cells.
-        """
-        classifiers, methods, seeds = tuple(classifiers), tuple(methods), tuple(seeds)
-        own = _by_method(settings, methods)
-        cells = [
-            Cell(
-                dataset=data,
-                classifier=classifier,
-                method=method,
-                seed=seed,
-                target=target,
-                settings=own[method],
-                **common,
-            )
-            for data in datasets
-            for classifier, target, method, seed in product(
-                classifiers, targets[data] if isinstance(targets, Mapping) else targets, methods, seeds
-            )
-        ]
-        return cls(cells=tuple(cells))
+    own = _by_method(settings, methods)
+    return [
+        Cell(dataset=data, classifier=of, target=target, method=method, settings=own[method], seed=seed, **common)
+        for data, of, target, method, seed in product(datasets, classifiers, targets, methods, seeds)
+    ]
 
 
 def registry_of(method: str) -> Registry:
@@ -156,17 +131,17 @@ def file_digest(cell: Cell) -> str | None:
     return hashlib.sha256(Path(name).read_bytes()).hexdigest()[:16]
 
 
-def check_plan(plan: Plan) -> None:
+def check_plan(plan: Sequence[Cell]) -> None:
     """Raise an error for unknown names, missing files and unknown settings, before anything is run."""
     from sparcets.training import ARCHITECTURES
 
-    for cell in plan.cells:
+    for cell in plan:
         _check_data(cell.source or cell.dataset)
         registry_of(cell.method).location(cell.method)
         ARCHITECTURES.location(cell.classifier)
         ClassifierConfig.from_dict(cell.classifier_config)
-    several = len({cell.method for cell in plan.cells}) > 1
-    for cell in plan.cells:
+    several = len({cell.method for cell in plan}) > 1
+    for cell in plan:
         kind = registry_of(cell.method).load(cell.method).config_class
         try:
             from_preset(kind, cell.preset, cell.target if cell.preset == "paper" else None).override(*cell.settings)

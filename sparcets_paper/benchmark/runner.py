@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from sparcets.io.folders import inside
 from sparcets.io.locks import LOCK, locked
 from sparcets.training.device import resolve_device
 from sparcets_paper.benchmark.cell import RunContext, cell_fields, cuda_works, failure, prepare, run_cell
-from sparcets_paper.benchmark.plan import Cell, Plan, file_digest
-from sparcets_paper.benchmark.store import RESULTS, ResultStore, format_row, to_plain
+from sparcets_paper.benchmark.plan import Cell, file_digest
+from sparcets_paper.benchmark.store import RESULTS, ResultStore, format_row
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def run_plan(
-    plan: Plan,
+    plan: Sequence[Cell],
     folder: str | os.PathLike[str],
     *,
     workers: int | None = None,
@@ -80,10 +80,10 @@ def run_plan(
             bar.advance(1, format_row(row))
 
         def fail(cell: Cell, error: Exception) -> None:
-            finish(_append(store, {**cell_fields(cell, code), **failure(error)}, number))
+            finish(store.append({**cell_fields(cell, code), **failure(error), "workers": number}))
 
         ready: set[str] = set()
-        for group, error in place.map_unordered(partial(_prepare, context), groups, workers=number):
+        for group, error in place.map_unordered(partial(prepare, context), groups, workers=number):
             bar.advance(1, f"{group[0].dataset}: classifier and judges")
             if error is None:
                 log.info("%s: classifier and judges are ready", group[0].dataset)
@@ -111,12 +111,12 @@ def run_plan(
     return collect(plan, folder)
 
 
-def pending_cells(plan: Plan, folder: str | os.PathLike[str], *, code: str | None = None) -> list[Cell]:
+def pending_cells(plan: Sequence[Cell], folder: str | os.PathLike[str], *, code: str | None = None) -> list[Cell]:
     """Return the cells of a plan that :func:`run_plan` would run, each once."""
     rows = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
     digests: dict[str, str | None] = {}  # by path, so that each file is read once
     pending: dict[str, Cell] = {}
-    for cell in plan.cells:
+    for cell in plan:
         row = rows.get(cell.key)
         if row is None or "error" in row or (code is not None and row.get("code") != code):
             pending[cell.key] = cell
@@ -129,13 +129,11 @@ def pending_cells(plan: Plan, folder: str | os.PathLike[str], *, code: str | Non
     return list(pending.values())
 
 
-def collect(plan: Plan, folder: str | os.PathLike[str]) -> list[Row]:
+def collect(plan: Sequence[Cell], folder: str | os.PathLike[str]) -> list[Row]:
     """Return the stored rows of a plan's cells, in its order and with its labels; cells without a row are left out."""
     stored = {row["key"]: row for row in ResultStore(Path(folder) / RESULTS).rows()}
     return [
-        {**stored[cell.key], "label": cell.label, "experiment": cell.experiment}
-        for cell in plan.cells
-        if cell.key in stored
+        {**stored[cell.key], "label": cell.label, "experiment": cell.experiment} for cell in plan if cell.key in stored
     ]
 
 
@@ -146,11 +144,6 @@ def _by_data(cells: Iterable[Cell]) -> list[list[Cell]]:
         data = (cell.source or cell.dataset, sorted(cell.options.items()))
         groups.setdefault(repr((data, cell.classifier, sorted(cell.classifier_config.items()))), []).append(cell)
     return list(groups.values())
-
-
-def _prepare(context: RunContext, cells: list[Cell]) -> None:
-    """Train the classifier and the judge that cells share; called in the worker."""
-    prepare(cells[0], context)
 
 
 def _run(context: RunContext, before: Mapping[str, str], workers: int, wait: bool, cell: Cell) -> Row | None:
@@ -169,7 +162,7 @@ def _run(context: RunContext, before: Mapping[str, str], workers: int, wait: boo
             if "error" in row and not cuda_works():
                 # Ends this process, which cannot use CUDA any more; the engine starts another.
                 raise RuntimeError(row["error"])
-            return {**_append(store, row, workers), "new": True}
+            return {**store.append({**row, "workers": workers}), "new": True}
     except BusyError:
         return None
 
@@ -177,9 +170,3 @@ def _run(context: RunContext, before: Mapping[str, str], workers: int, wait: boo
 def _remove_empty(file: Path) -> None:
     if not file.stat().st_size:  # lock files are empty
         file.unlink()
-
-
-def _append(store: ResultStore, row: Row, workers: int) -> Row:
-    row = to_plain({**row, "workers": workers})
-    store.append(row)
-    return row

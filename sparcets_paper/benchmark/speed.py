@@ -15,8 +15,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,6 @@ class Bench:
 
         self.device, self.sizes, self.seed = resolve_device(device), sizes, seed
         self.X, self.y = series(sizes.n_series, *sizes.shape, seed=seed)
-        self._created: dict[str, Any] = {}
 
     def machine(self) -> dict[str, Any]:
         """Return the row that describes the machine, the versions and the data."""
@@ -88,29 +88,27 @@ class Bench:
             "series": self.sizes.n_series,
         }
 
+    @cached_property
     def classifier(self) -> Any:
-        """Return the classifier to explain: a bi-LSTM of the default size."""
-        if "classifier" not in self._created:
-            self._created["classifier"] = self.fit_classifier(self.X, self.y)
-        return self._created["classifier"]
+        """The classifier to explain."""
+        return self.fit_classifier(self.X, self.y, self.sizes.classifier_steps)
 
+    @cached_property
     def explainer(self) -> Any:
-        """Return a fitted explainer with default settings."""
-        if "explainer" not in self._created:
-            self._created["explainer"] = self.fit_explainer(self.classifier(), self.X, self.y)
-        return self._created["explainer"]
+        """An explainer of it."""
+        return self.fit_explainer(self.classifier, self.X, self.y)
 
     def queries(self, n: int) -> FloatArray:
         """Return ``n`` series (n, time, features) that the classifier puts into class 0."""
-        found = self.X[self.classifier().predict(self.X) == 0]
+        found = self.X[self.classifier.predict(self.X) == 0]
         return np.ascontiguousarray(np.resize(found if len(found) else self.X, (n, *self.X.shape[1:])))
 
-    def fit_classifier(self, X: FloatArray, y: Any) -> Any:
-        """Return a bi-LSTM of the default size, trained for a few steps."""
+    def fit_classifier(self, X: FloatArray, y: Any, steps: int) -> Any:
+        """Return a bi-LSTM of the default size, trained for about so many steps."""
         from sparcets.core.settings import ClassifierConfig
         from sparcets.models.network import TorchClassifier
 
-        epochs = -(-32 * self.sizes.classifier_steps // len(X))
+        epochs = -(-32 * steps // len(X))
         config = ClassifierConfig(epochs=epochs, patience=epochs, device=str(self.device), seed=self.seed)
         return TorchClassifier("bilstm", config).fit(X, y, progress=False)
 
@@ -121,10 +119,6 @@ class Bench:
 
         config = ExplainerConfig().override(f"device={self.device}", f"seed={self.seed}")
         return Explainer(classifier, config).fit(X, y, progress=False)
-
-    def with_sizes(self, sizes: SpeedSizes) -> Bench:
-        """Return a bench of other sizes on the same device."""
-        return type(self)(device=str(self.device), sizes=sizes, seed=self.seed)
 
     @contextmanager
     def timer(self) -> Iterator[Callable[[], float]]:
@@ -270,18 +264,21 @@ def run_speed(
     bench = Bench(device=device, sizes=sizes or SpeedSizes(), seed=seed)
     kept = [row for row in read_rows(out) if row["part"] not in (*chosen, "machine")] if out and parts else []
     rows: list[Row] = [{"part": "machine", **bench.machine()}, *kept]
+
+    def add(row: Row) -> None:
+        rows.append(row)
+        if on_row is not None:
+            on_row(row)
+        if out is not None:
+            with atomic_path(out) as temporary:
+                temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
     for part in chosen:
         try:
             for row in PARTS[part](bench):
-                rows.append({"part": part, **row})
-                if on_row is not None:
-                    on_row(rows[-1])
-                _store(rows, out)
+                add({"part": part, **row})
         except (SparcetsError, RuntimeError, MemoryError) as error:  # RuntimeError: raised by CUDA
-            rows.append({"part": part, "name": "failed", "error": f"{type(error).__name__}: {error}"})
-            if on_row is not None:
-                on_row(rows[-1])
-    _store(rows, out)
+            add({"part": part, "name": "failed", "error": f"{type(error).__name__}: {error}"})
     return rows
 
 
@@ -302,15 +299,9 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
         ) from error
 
 
-def _store(rows: list[Row], out: str | os.PathLike[str] | None) -> None:
-    if out is not None:
-        with atomic_path(out) as temporary:
-            temporary.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
 def fitting(bench: Bench) -> Iterator[Row]:
     """Yield the seconds of a whole fit with default settings, including the models of other kinds."""
-    classifier = bench.classifier()
+    classifier = bench.classifier
     with bench.timer() as seconds:
         bench.fit_explainer(classifier, bench.X, bench.y)
         yield {"name": "sparcets", "value": seconds(), "unit": "s", "series": len(bench.X)}
@@ -322,67 +313,48 @@ def explaining(bench: Bench) -> Iterator[Row]:
     from sparcets.methods.ics import Ics
     from sparcets.methods.nearest import Nearest
 
-    unit, rates = "explanations/s", {}
     few = bench.queries(max(4, bench.sizes.queries // 16))
-    ics = Ics(bench.classifier(), IcsConfig(seed=bench.seed)).fit(bench.X, bench.y)
-    rates["ics"], valid = _explaining_rate(bench, ics, few)
-    yield {"name": "ics", "batch": len(few), "value": rates["ics"], "unit": unit, "valid": valid}
-    peer = _fastest_peer(bench, few[:8])
-    if peer is not None:
-        rates[peer["name"]] = peer["value"]
-        yield peer
-    nearest = Nearest(bench.classifier(), NearestConfig(seed=bench.seed)).fit(bench.X, bench.y)
-    ours = bench.explainer()
-    for name, explainer in (("nearest", nearest), ("sparcets", ours)):
+    ics = Ics(bench.classifier, IcsConfig(seed=bench.seed)).fit(bench.X, bench.y)
+    references = [{"name": "ics", "batch": len(few), **_explaining_rate(bench, ics, few)}]
+    references += _fastest_peer(bench, few[:8])
+    yield from references
+    nearest = Nearest(bench.classifier, NearestConfig(seed=bench.seed)).fit(bench.X, bench.y)
+    for name, explainer in (("nearest", nearest), ("sparcets", bench.explainer)):
         for batch in bench.sizes.explained:
             queries = bench.queries(bench.sizes.singles if batch == 1 else max(bench.sizes.queries, 4 * batch))
-            rate, valid = _explaining_rate(bench, explainer, queries, batch)
-            for other, value in rates.items():
-                yield {
-                    "name": name,
-                    "batch": batch,
-                    "value": rate,
-                    "unit": unit,
-                    "valid": valid,
-                    "ratio": rate / value,
-                    "reference": other,
-                }
+            row = {"name": name, "batch": batch, **_explaining_rate(bench, explainer, queries, batch)}
+            yield from ({**row, "ratio": row["value"] / r["value"], "reference": r["name"]} for r in references)
 
 
-def _explaining_rate(
-    bench: Bench, explainer: Any, queries: FloatArray, batch: int | None = None
-) -> tuple[float, float]:
+def _explaining_rate(bench: Bench, explainer: Any, queries: FloatArray, batch: int | None = None) -> Row:
     """Return answers per second in calls of ``batch`` queries (None: in one call), and the share of valid answers."""
     size = batch or len(queries)
     parts = [queries[start : start + size] for start in range(0, len(queries), size)]
     explainer.explain(parts[0], target=1, progress=False)  # warm-up
     with bench.timer() as seconds:
         valid = [explainer.explain(part, target=1, progress=False).valid for part in parts]
-        return len(queries) / seconds(), float(np.concatenate(valid).mean())
+        rate = len(queries) / seconds()
+    return {"value": rate, "unit": "explanations/s", "valid": float(np.concatenate(valid).mean())}
 
 
-def _fastest_peer(bench: Bench, queries: FloatArray) -> Row | None:
-    """Return the row of the fastest peer whose answers are all valid; None without the extra ``peers``."""
+def _fastest_peer(bench: Bench, queries: FloatArray) -> list[Row]:
+    """Return the row of the fastest peer whose answers are all valid; none without the extra ``peers``."""
     if find_spec("cfts") is None:
-        return None
+        return []
     from sparcets_paper.peers import PEERS
 
-    best: Row | None = None
+    rows: list[Row] = []
     for name in FASTEST_PEERS:
         kind = PEERS.load(name)
-        try:
-            peer = kind(bench.classifier(), kind.config_class()).fit(bench.X, bench.y)
-            rate, valid = _explaining_rate(bench, peer, queries)
-        except SparcetsError:
-            continue  # a peer that cannot explain these series is no reference
-        if valid == 1 and (best is None or rate > best["value"]):
-            best = {"name": name, "batch": 1, "value": rate, "unit": "explanations/s", "valid": valid}
-    return best
+        with suppress(SparcetsError):  # a peer that cannot explain these series is no reference
+            peer = kind(bench.classifier, kind.config_class()).fit(bench.X, bench.y)
+            rows.append({"name": name, "batch": 1, **_explaining_rate(bench, peer, queries)})
+    return sorted((row for row in rows if row["valid"] == 1), key=lambda row: -float(row["value"]))[:1]
 
 
 def latency(bench: Bench) -> Iterator[Row]:
     """Yield percentiles of the time for one query, after a warm-up."""
-    explainer, queries = bench.explainer(), bench.queries(bench.sizes.singles + 20)
+    explainer, queries = bench.explainer, bench.queries(bench.sizes.singles + 20)
     taken = []
     for query in queries:
         with bench.timer() as seconds:
@@ -394,33 +366,30 @@ def latency(bench: Bench) -> Iterator[Row]:
 
 def memory(bench: Bench) -> Iterator[Row]:
     """Yield the peak memory of explaining from a memory map into a folder, and its growth after the first tenth."""
-    explainer = bench.explainer()
+    queries = bench.queries(bench.sizes.queries)
     with tempfile.TemporaryDirectory() as folder:
-        yield from memory_of_stream(explainer, bench.queries(bench.sizes.queries), bench.sizes.stream, Path(folder))
+        yield from memory_of_stream(bench.explainer, queries, bench.sizes.stream, Path(folder))
 
 
 def scaling(bench: Bench) -> Iterator[Row]:
     """Yield the exponents with which the time to explain grows with queries, features and steps."""
     sizes = bench.sizes
-    n = sizes.decades[-1] // 4
-    # Training on the longest series takes most of the time, and a shorter training suffices.
-    shorter = replace(sizes, classifier_steps=min(80, sizes.classifier_steps))
-    short = bench.with_sizes(shorter)
 
     def seconds(explainer: Any, queries: FloatArray) -> float:
-        taken = [len(queries) / _explaining_rate(bench, explainer, queries)[0]]
-        while len(taken) < 3 and sum(taken) < 1:  # short times vary more
-            taken.append(len(queries) / _explaining_rate(bench, explainer, queries)[0])
+        taken: list[float] = []
+        while not taken or (len(taken) < 3 and sum(taken) < 1):  # short times vary more
+            taken.append(len(queries) / _explaining_rate(bench, explainer, queries)["value"])
         return min(taken)
 
     def of_shape(n_steps: int, n_features: int) -> float:
         X, y = series(120, n_steps, n_features, seed=bench.seed)
-        explainer = short.fit_explainer(short.fit_classifier(X, y), X, y)
-        return seconds(explainer, np.resize(X[y == 0], (n, n_steps, n_features)))
+        # Training on the longest series takes most of the time, and a shorter training suffices.
+        classifier = bench.fit_classifier(X, y, min(80, sizes.classifier_steps))
+        queries = np.resize(X[y == 0], (sizes.decades[-1] // 4, n_steps, n_features))
+        return seconds(bench.fit_explainer(classifier, X, y), queries)
 
-    explainer = bench.explainer()
     measures: dict[str, Callable[[int], float]] = {
-        "queries": lambda size: seconds(explainer, bench.queries(size)),
+        "queries": lambda size: seconds(bench.explainer, bench.queries(size)),
         "features": lambda size: of_shape(20, size),
         "steps": lambda size: of_shape(size, 20),
     }

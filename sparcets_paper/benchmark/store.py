@@ -28,7 +28,7 @@ class ResultStore:
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     store = ResultStore(Path(folder, "results.jsonl"))
-    ...     store.append({"key": "a", "valid": float("nan")})
+    ...     _ = store.append({"key": "a", "valid": float("nan")})
     ...     store.rows(), store.done()
     ([{'key': 'a', 'valid': None}], {'a'})
     """
@@ -75,15 +75,16 @@ class ResultStore:
         """Return the keys of the cells that finished without an error."""
         return {row["key"] for row in self.rows() if "error" not in row}
 
-    def append(self, row: Mapping[str, Any]) -> None:
-        """Write a row, completely or not at all; several processes may append at the same time."""
-        plain = add_digest(to_plain(row))
-        line = as_utf8(json.dumps(plain, ensure_ascii=False, allow_nan=False, separators=(",", ":")))
+    def append(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Write a row, completely or not at all, and return it; several processes may append at the same time."""
+        plain: dict[str, Any] = to_plain(row)
+        line = as_utf8(json.dumps(add_digest(plain), ensure_ascii=False, allow_nan=False, separators=(",", ":")))
         file_to_write(self.path)  # raises if it is no file
         with locked(self.path.with_name(f".{self.path.name}{LOCK}")):
             self.all_rows()  # raises if the file is not ours
             with atomic_path(self.path) as temporary:
                 temporary.write_bytes(b"".join(old + b"\n" for old in (*self._lines(), line)))
+        return plain
 
 
 def format_row(row: Mapping[str, Any]) -> str:

@@ -81,9 +81,9 @@ def run(
 
     Runs that failed, and runs on a file that has changed since, are computed again.
     """
-    from sparcets_paper.benchmark.plan import Plan, check_plan
+    from sparcets_paper.benchmark.plan import check_plan, grid
 
-    chosen = Plan.grid(
+    chosen = grid(
         dataset,
         classifier or ["bilstm"],
         method or ["sparcets"],

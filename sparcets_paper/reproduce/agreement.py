@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from statistics import fmean, variance
 from typing import Any, Literal, NamedTuple
 
 from scipy.special import stdtrit
 
 from sparcets_paper.benchmark.published import DATASETS, METHODS, TABLE1, Reported
+from sparcets_paper.reproduce.plans import DRAWN
 from sparcets_paper.table import MISSING as MISSING
 from sparcets_paper.table import number as number
 
@@ -38,7 +40,8 @@ def agreement(values: Sequence[float], published: Reported, *, error: bool = Fal
     if published.std is None or len(values) < 2:
         return None
     gap = fmean(values) - published.mean
-    ours, papers = variance(values) / len(values), _variance(published.std) / REPETITIONS
+    # A printed 0.00 stands for anything below half a digit.
+    ours, papers = variance(values) / len(values), max(published.std, DIGIT / 2) ** 2 / REPETITIONS
     spread = math.sqrt(ours + papers)
     freedom = (ours + papers) ** 2 / (ours**2 / (len(values) - 1) + papers**2 / (REPETITIONS - 1))
     if abs(gap) + stdtrit(freedom, 0.95) * spread <= margin(published.mean, error=error):
@@ -58,11 +61,6 @@ def margin(mean: float, *, error: bool = False) -> float:
 def near_zero(mean: float) -> bool:
     """Return whether an error of the paper is so small that agreeing with it says little."""
     return mean <= NEAR_ZERO
-
-
-def _variance(std: float) -> float:
-    """Return the variance of a printed standard deviation; 0.00 stands for anything below half a digit."""
-    return max(std, DIGIT / 2) ** 2
 
 
 # The paper's four measures -> their names in a row: the index distance, and means over all queries.
@@ -107,16 +105,12 @@ class Repetitions:
         found = [row.get("measures", {}).get(name, row.get(name)) for row in self.finished]
         return [float(value) for value in found if value is not None and math.isfinite(value)]
 
-    def figure(self, *names: str) -> list[float]:
+    def figure(self, *names: str) -> list[Any]:
         """Return a number behind a figure, such as ``("map", "targets")``, of every finished run that has it."""
-        found = []
-        for row in self.finished:
-            value: Any = row.get("figures")
-            for name in names:
-                value = value.get(name) if isinstance(value, Mapping) else None
-            if value is not None:
-                found.append(float(value))
-        return found
+        found: list[Any] = [row.get("figures") for row in self.finished]
+        for name in names:
+            found = [value.get(name) for value in found if isinstance(value, Mapping)]
+        return [value for value in found if value is not None]
 
     @property
     def failure(self) -> str:
@@ -132,24 +126,21 @@ class Runs:
     """All rows by data set, label and target; of rows with the same key, the last one is used."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
-        self._groups: dict[tuple[str, str, str], list[Row]] = {}
-        for row in {row["key"]: row for row in rows}.values():
-            self._groups.setdefault((row["dataset"], row["label"], str(row["target"])), []).append(row)
+        self._rows = sorted({row["key"]: row for row in rows}.values(), key=lambda row: int(row["seed"]))
 
     def finished(self, dataset: str) -> list[Row]:
         """Return the rows of a data set without an error."""
-        return [
-            row
-            for (name, _, _), rows in self._groups.items()
-            if name == dataset
-            for row in rows
-            if not row.get("error")
-        ]
+        return [row for row in self._rows if row["dataset"] == dataset and not row.get("error")]
+
+    def boxes(self) -> Iterator[tuple[str, str, Repetitions]]:
+        """Yield the runs on Moving Box with their target, the paper's main one first, and their label."""
+        for target, label in product(sorted(DATASETS["moving_box"].classes, reverse=True), DRAWN):
+            yield target, label, self.of("moving_box", label, target)
 
     def of(self, dataset: str, label: str, target: str | None = None) -> Repetitions:
         """Return the repetitions of an experiment, by seed; ``target`` is the paper's by default."""
-        group = self._groups.get((dataset, label, target or DATASETS[dataset].target), [])
-        return Repetitions(tuple(sorted(group, key=lambda row: int(row["seed"]))))
+        of = (dataset, label, target or DATASETS[dataset].target)
+        return Repetitions(tuple(r for r in self._rows if (r["dataset"], r["label"], str(r["target"])) == of))
 
 
 def reported(value: Reported | None) -> str:
@@ -192,14 +183,10 @@ def compare(runs: Runs, dataset: str) -> list[Comparison]:
     """Compare our Table 1 with the paper's for one data set, without missing numbers and those 1 by construction."""
     found = []
     for method, title in METHODS.items():
-        group = runs.of(dataset, title)
         for measure, published in TABLE1[dataset][method].items():
-            values = group.values(ROW_MEASURES[measure])
-            if measure == "sparsity" and method in DENSE:
-                continue
-            error = measure == "precision"
+            values, error = runs.of(dataset, title).values(ROW_MEASURES[measure]), measure == "precision"
             outcome = agreement(values, published, error=error)
-            if outcome is not None:
+            if outcome is not None and not (measure == "sparsity" and method in DENSE):
                 apart = error and near_zero(published.mean)
                 found.append(Comparison(title, measure, number(values), reported(published), outcome, apart))
     return found

@@ -14,16 +14,22 @@ import numpy as np
 from sparcets.core.errors import DataNotFoundError, FileFormatError, SparcetsError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import BoolArray, FloatArray, IntArray
+from sparcets.core.series import IntArray
 from sparcets.data.dataset import Dataset
 from sparcets.data.load import load_dataset
 from sparcets.io.explanations import load_explanation
 from sparcets.io.files import UNREADABLE, atomic_path, write_npz
 from sparcets.io.folders import inside
+from sparcets.motion.limbs import limb_lengths
+from sparcets.motion.skeleton import CATCHING_ARMS, find_skeleton
+from sparcets_paper.benchmark.embedding import embed
 from sparcets_paper.benchmark.published import DATASETS, METHODS
 from sparcets_paper.benchmark.store import RESULTS
+from sparcets_paper.plots.architecture import plot_architecture
+from sparcets_paper.plots.benchmark import Curve, plot_distances, plot_embedding, plot_roc
+from sparcets_paper.plots.heatmap import Panel, plot_heatmaps, plot_saliency
 from sparcets_paper.reproduce.agreement import Row, Runs
-from sparcets_paper.reproduce.plans import BARE
+from sparcets_paper.reproduce.plans import DRAWN
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -128,23 +134,19 @@ class StoredRuns:
         return self._datasets[name]
 
 
-def roc_curves(runs: Runs) -> dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]]:
+def roc_curves(runs: Runs) -> dict[str, dict[str, Curve]]:
     """Return the ROC curves on Moving Box by target and label: false positive rates, mean and std of the true ones."""
-    curves: dict[str, dict[str, tuple[FloatArray, FloatArray, FloatArray]]] = {}
-    for target in sorted(DATASETS["moving_box"].classes, reverse=True):  # the paper's main target first
-        for label in (*METHODS.values(), BARE):
-            found = [row["curve"] for row in runs.of("moving_box", label, target).finished if row.get("curve")]
-            if found:
-                tpr = np.array([curve["tpr"] for curve in found], dtype=np.float64)  # (repetitions, points)
-                std = tpr.std(0, ddof=1) if len(tpr) > 1 else np.zeros(tpr.shape[1])
-                fpr = np.asarray(found[0]["fpr"], dtype=np.float64)
-                curves.setdefault(target, {})[label] = (fpr, tpr.mean(0), std)
+    curves: dict[str, dict[str, Curve]] = {}
+    for target, label, group in runs.boxes():
+        found = [row["curve"] for row in group.finished if row.get("curve")]
+        if found:
+            tpr = np.array([curve["tpr"] for curve in found], dtype=np.float64)  # (repetitions, points)
+            std = tpr.std(0, ddof=1) if len(tpr) > 1 else np.zeros(tpr.shape[1])
+            curves.setdefault(target, {})[label] = (np.array(found[0]["fpr"], dtype=np.float64), tpr.mean(0), std)
     return curves
 
 
-def saliency_panels(
-    stored: StoredRuns, which: slice, labels: tuple[str, ...]
-) -> list[list[tuple[str, FloatArray | BoolArray]]]:
+def saliency_panels(stored: StoredRuns, which: slice, labels: tuple[str, ...]) -> list[list[Panel]]:
     """Return titles and panels (time, features) for queries of Moving Box: query, salient entries, size of the changes.
 
     ``which`` are those to take of the queries that all methods, SPARCE among them, answered.
@@ -157,16 +159,15 @@ def saliency_panels(
         )
     queried = queried_rows(data, int(first.target[0]))
     scaler = first.info.scaler
-    rows: list[list[tuple[str, FloatArray | BoolArray]]] = []
+    rows: list[list[Panel]] = []
     for row in shared_answers(answers, which.stop)[which]:
         query = first.query[row["SPARCE"]]
         position = queried[first.query_index[row["SPARCE"]]]
         if not np.allclose(query, data.X_test[position], atol=TOLERANCE):
             raise DataNotFoundError("the saved answers belong to another moving_box. Run that part again.")
-        sizes = [
-            (label.replace(", ", "\n"), np.abs(e.delta[row[label]] / scaler.scale)) for label, e in answers.items()
-        ]
-        rows.append([("query", scaler.transform(query)), ("salient", data.salient_test[position]), *sizes])
+        panels = [("query", scaler.transform(query)), ("salient", data.salient_test[position])]
+        sizes = {label: np.abs(e.delta[row[label]] / scaler.scale) for label, e in answers.items()}
+        rows.append([*panels, *((label.replace(", ", "\n"), size) for label, size in sizes.items())])
     return rows
 
 
@@ -212,15 +213,15 @@ def draw_figures(
     ``sources`` are the paths of data that the caller has named; rows cannot name others. Returns the files of the
     figures, and the reasons for those that could not be drawn, by name.
     """
-    stored, available = StoredRuns(folder, rows, sources), set(datasets)
+    stored, available, methods = StoredRuns(folder, rows, sources), set(datasets), tuple(METHODS.values())
     drawers: dict[str, tuple[str, Callable[[StoredRuns], Figure]]] = {
         "figure1": ("catching", _figure1),
         "figure2": ("catching", _figure2),
         **{f"figure3_{name}": (name, partial(_figure3, name=name)) for name in DATASETS},
-        "figure4": ("moving_box", partial(_saliency, which=slice(0, 3), labels=(*METHODS.values(), BARE))),
+        "figure4": ("moving_box", lambda stored: plot_saliency(saliency_panels(stored, slice(0, 3), DRAWN))),
         "figure5": ("moving_box", _figure5),
         "figure6": ("catching", _figure6),
-        "figure7": ("moving_box", partial(_saliency, which=slice(3, 7), labels=tuple(METHODS.values()))),
+        "figure7": ("moving_box", lambda stored: plot_saliency(saliency_panels(stored, slice(3, 7), methods))),
     }
     paths, left_out = [], {}
     for stem, (name, draw) in drawers.items():
@@ -249,8 +250,6 @@ def _save(figure: Figure, files: Iterable[Path]) -> None:
 
 
 def _figure1(stored: StoredRuns) -> Figure:
-    from sparcets_paper.plots.heatmap import plot_heatmaps
-
     answers = {label: stored.answers("catching", label) for label in ("CounteRGAN", "SPARCE")}
     (row,) = shared_answers(answers, 1)
     data, first = stored.dataset("catching"), answers["SPARCE"]
@@ -270,7 +269,6 @@ def _figure2(stored: StoredRuns) -> Figure:
     from sparcets.core.settings import ClassifierConfig, SparceConfig
     from sparcets.training.architectures import BiLstm
     from sparcets.training.generator import Discriminator, Generator
-    from sparcets_paper.plots.architecture import plot_architecture
 
     data = stored.dataset("catching")
     F = data.n_features
@@ -286,22 +284,16 @@ def _figure2(stored: StoredRuns) -> Figure:
 
 
 def _figure3(stored: StoredRuns, name: str) -> Figure:
-    from sparcets_paper.benchmark.embedding import embed
-    from sparcets_paper.plots.benchmark import plot_embedding
-
     answers = {label: stored.answers(name, label) for label in METHODS.values()}
     data, first = stored.dataset(name), answers["SPARCE"]
     targets = data.X_test[data.y_test == first.target[0]]
     if len(first) < 3 or len(targets) < 3:
         raise DataNotFoundError(f"a map needs at least 3 series of each kind, {name} has {len(first)}, {len(targets)}.")
-    at_most = len(first)  # as many of each kind
     series = {"originals": first.query[:0], **{label: e.counterfactual for label, e in answers.items()}}
-    return plot_embedding(embed(first.query, targets, series, at_most=at_most))
+    return plot_embedding(embed(first.query, targets, series, at_most=len(first)))  # as many of each kind
 
 
 def _figure5(stored: StoredRuns) -> Figure:
-    from sparcets_paper.plots.benchmark import plot_roc
-
     curves = roc_curves(stored.runs)
     if not curves:
         raise DataNotFoundError("no ROC curve is stored. Run the figures first.")
@@ -309,10 +301,6 @@ def _figure5(stored: StoredRuns) -> Figure:
 
 
 def _figure6(stored: StoredRuns) -> Figure:
-    from sparcets.motion.limbs import limb_lengths
-    from sparcets.motion.skeleton import CATCHING_ARMS, find_skeleton
-    from sparcets_paper.plots.benchmark import plot_distances
-
     answers = {label: stored.answers("catching", label) for label in METHODS.values() if label != "ICS"}
     first = answers["SPARCE"]
     skeleton = find_skeleton(first.feature_names)
@@ -323,9 +311,3 @@ def _figure6(stored: StoredRuns) -> Figure:
     return plot_distances(
         {f"{a}–{b}": {name: found[f"{a}–{b}"] for name, found in lengths.items()} for a, b in CATCHING_ARMS}
     )
-
-
-def _saliency(stored: StoredRuns, which: slice, labels: tuple[str, ...]) -> Figure:
-    from sparcets_paper.plots.heatmap import plot_saliency
-
-    return plot_saliency(saliency_panels(stored, which, labels))

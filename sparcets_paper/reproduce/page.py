@@ -26,7 +26,6 @@ from sparcets_paper.reproduce.figures import CAPTIONS
 from sparcets_paper.reproduce.plans import PARTS, SCALES
 from sparcets_paper.reproduce.provenance import describe, of_latest_code
 from sparcets_paper.reproduce.tables import make_tables
-from sparcets_paper.table import Table
 
 HOW_TO_READ = """\
 ### How to read the differences
@@ -117,28 +116,21 @@ def make_page(
     that were repeated with the same seed, ``compared`` says how later code compares, see
     :func:`~.provenance.same_code`.
     """
-    lines = [
-        "# The paper, run again",
-        "",
-        describe(run, rows, again, compared),
-        "",
-        SMALL if run["scale"] == "small" else "",
-    ]
-    for name, why in run["left_out"].items():
-        lines += ["", f"**{DATASETS[name].title} is left out**: {why}"]
+    parts = ["# The paper, run again", describe(run, rows, again, compared), SMALL if run["scale"] == "small" else ""]
+    parts += [f"**{DATASETS[name].title} is left out**: {why}" for name, why in run["left_out"].items()]
     for stem, table in make_tables(rows, run["datasets"], run["parts"]).items():
-        lines += ["", f"## {_SECTIONS[stem]}", "", table.to_markdown(), "", _files(stem, table, root)]
+        parts += [f"## {_SECTIONS[stem]}", table.to_markdown()]
+        parts += [f"[CSV]({root}tables/{stem}.csv)"] if table.rows else []
         if stem == "table1":
-            lines += ["", "### Agreement with the paper", "", *_agreement(Runs(rows), run)]
-            lines += ["", HOW_TO_READ] if run["scale"] == "full" else []
+            parts += ["### Agreement with the paper", *_agreement(Runs(rows), run)]
+            parts += [HOW_TO_READ] if run["scale"] == "full" else []
     drawn = set(figures)
     shown = [stem for stem in CAPTIONS if stem in drawn]
-    lines += ["", "## Figures"] if shown else []
+    parts += ["## Figures"] if shown else []
     for stem in shown:
-        lines += ["", f"![{stem}]({root}figures/{stem}.png)", "", CAPTIONS[stem]]
-    for stem, why in run["figures_left_out"].items():
-        lines += ["", f"{stem} is left out: {why}"]
-    return "\n".join(_single_blank_lines(lines)) + "\n"
+        parts += [f"![{stem}]({root}figures/{stem}.png)", CAPTIONS[stem]]
+    parts += [f"{stem} is left out: {why}" for stem, why in run["figures_left_out"].items()]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -179,33 +171,23 @@ def save_tables(folder: Path) -> None:
         table.save(inside(folder, "tables"), stem)
 
 
-def _files(stem: str, table: Table, root: str) -> str:
-    return f"[CSV]({root}tables/{stem}.csv)" if table.rows else ""
-
-
 def _agreement(runs: Runs, run: Mapping[str, Any]) -> list[str]:
-    """Return lines that count, for each kind of data, how our numbers compare with the paper's, and list them."""
+    """Return paragraphs that count, for each kind of data, how our numbers compare with the paper's, and list them."""
     found = {name: compare(runs, name) for name in KINDS if name in run["datasets"]}
     if not any(found.values()):
         return ["Nothing to compare yet: both sides need repetitions."]
-    lines = [RULE, "", f"| data | numbers | {' | '.join(OUTCOMES)} |", f"|---|---|{'---|' * len(OUTCOMES)}"]
+    titles = {name: run["datasets"][name]["title"] for name in found}
+    counts, lists = [f"| data | numbers | {' | '.join(OUTCOMES)} |", f"|---|---|{'---|' * len(OUTCOMES)}"], []
     for name, of_set in found.items():
+        kind = "real data" if titles[name] == "Catching" else KINDS[name]
         for apart, what in ((False, "similarity, sparsity, smoothness, errors"), (True, "errors near zero")):
             counted = Counter(c.outcome for c in of_set if c.near_zero is apart)
-            title = run["datasets"][name]["title"]
-            kind = "real data" if title == "Catching" else KINDS[name]
-            lines.append(f"| {title}, {kind} | {what} | {' | '.join(str(counted[outcome]) for outcome in OUTCOMES)} |")
-    for name, of_set in found.items():
-        lines += ["", f"**{run['datasets'][name]['title']}**, ours against the paper's:", ""]
-        for outcome in OUTCOMES:
-            numbers = [f"{c.method} {c.measure} {c.ours} against {c.papers}" for c in of_set if c.outcome == outcome]
-            lines += [f"- {outcome}: {'; '.join(numbers)}"] if numbers else []
-    return lines
-
-
-def _single_blank_lines(lines: Iterable[str]) -> list[str]:
-    kept: list[str] = []
-    for line in lines:
-        if line or (kept and kept[-1]):
-            kept.append(line)
-    return kept
+            counts.append(f"| {titles[name]}, {kind} | {what} | {' | '.join(str(counted[o]) for o in OUTCOMES)} |")
+        numbers = {outcome: [c for c in of_set if c.outcome == outcome] for outcome in OUTCOMES}
+        lines = [
+            f"- {outcome}: {'; '.join(f'{c.method} {c.measure} {c.ours} against {c.papers}' for c in some)}"
+            for outcome, some in numbers.items()
+            if some
+        ]
+        lists += [f"**{titles[name]}**, ours against the paper's:", "\n".join(lines)]
+    return [RULE, "\n".join(counts), *lists]

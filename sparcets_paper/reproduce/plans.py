@@ -13,7 +13,7 @@ from typing import Any
 
 from sparcets.core.errors import ConfigError
 from sparcets.core.registry import unknown_name
-from sparcets_paper.benchmark.plan import Cell, Plan
+from sparcets_paper.benchmark.plan import Cell
 from sparcets_paper.benchmark.published import DATASETS, METHODS, TERMS
 
 PARTS = ("table1", "targets", "ablation", "figures", "timing", "probes", "all")
@@ -96,7 +96,7 @@ def plan(
     datasets: Iterable[str] = tuple(DATASETS),
     sources: Mapping[str, str] | None = None,
     seed: int = 0,
-) -> Plan:
+) -> list[Cell]:
     """Return the runs for a table, for the figures, or for everything.
 
     Parameters
@@ -116,7 +116,7 @@ def plan(
 
     Examples
     --------
-    >>> [cell.label for cell in plan("table1", "small", 1, datasets=["catching"]).cells]
+    >>> [cell.label for cell in plan("table1", "small", 1, datasets=["catching"])]
     ['ICS', 'GAN', 'CounteRGAN', 'SPARCE']
     """
     if part not in PARTS:
@@ -150,7 +150,7 @@ def plan(
                     )
                     cells.setdefault(cell.key, cell)
     found = list(cells.values())
-    return Plan(cells=tuple(sorted(found, key=partial(_order, first=seed)) if part == "all" else found))
+    return sorted(found, key=partial(_order, first=seed)) if part == "all" else found
 
 
 def _order(cell: Cell, first: int) -> tuple[int, int, int]:

@@ -120,7 +120,7 @@ def missing(run: Mapping[str, Any], rows: Iterable[Row]) -> dict[tuple[str, str,
     done = {(row["dataset"], row["label"], str(row["target"]), int(row["seed"])) for row in rows}
     found: dict[tuple[str, str, str], list[int]] = {}
     chosen: dict[str, Any] = {"datasets": tuple(run["datasets"]), "seed": int(run.get("seed") or 0)}
-    cells = [cell for part in run["parts"] for cell in plan(part, run["scale"], run["repetitions"], **chosen).cells]
+    cells = [cell for part in run["parts"] for cell in plan(part, run["scale"], run["repetitions"], **chosen)]
     for key in dict.fromkeys((cell.dataset, cell.label, str(cell.target), cell.seed) for cell in cells):
         if key not in done:
             found.setdefault(key[:3], []).append(key[3])

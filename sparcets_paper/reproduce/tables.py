@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -26,7 +26,7 @@ from sparcets_paper.reproduce.agreement import (
     number,
     with_published,
 )
-from sparcets_paper.reproduce.plans import ABLATED, BARE, CLASSIFIERS, PROBES, TRAINED, VARIANTS
+from sparcets_paper.reproduce.plans import ABLATED, CLASSIFIERS, PROBES, TRAINED, VARIANTS
 from sparcets_paper.table import Table
 
 KINDS = ("queries", "targets", "counterfactuals")
@@ -121,7 +121,7 @@ def _probes(runs: Runs, facts: Facts) -> Table:
 
 
 def _figures(
-    title: str, heads: tuple[str, ...], groups: Iterable[tuple[tuple[str, ...], Repetitions, list[str]]], note: str
+    title: str, heads: tuple[str, ...], groups: Iterable[tuple[Sequence[str], Repetitions, list[str]]], note: str
 ) -> Table:
     """Return a table of numbers behind a figure, one group of runs per row: its first cells, the runs, the numbers."""
     rows, errors = [], []
@@ -133,17 +133,10 @@ def _figures(
     return Table(title, (*heads, *OTHER_MEASURES.values()), tuple(rows), " ".join([note, *errors]))
 
 
-def _boxes(runs: Runs) -> Iterator[tuple[tuple[str, str], Repetitions]]:
-    """Yield the runs on Moving Box by target, the paper's main one first, and method."""
-    for target in sorted(DATASETS["moving_box"].classes, reverse=True):
-        for label in (*METHODS.values(), BARE):
-            yield (target, label), runs.of("moving_box", label, target)
-
-
 def _saliency(runs: Runs) -> Table:
     """Return the numbers behind figure 5, which the paper gives as curves only."""
     areas = ("saliency_auc_pooled_all", "saliency_auc_all")
-    groups = ((names, group, [number(group.values(area)) for area in areas]) for names, group in _boxes(runs))
+    groups = ((names, group, [number(group.values(area)) for area in areas]) for *names, group in runs.boxes())
     note = (
         "Area under the ROC curve of |δ| against the salient entries, over all entries of all answers (as in the "
         "figure) and as the mean over answers; 0.5 is chance, higher is better."
@@ -191,7 +184,7 @@ def _neighbours(runs: Runs, facts: Facts) -> Table:
 def _places(runs: Runs) -> Table:
     """Return where the changes are: figures 4 and 7 in numbers."""
     rows = []
-    for names, group in _boxes(runs):
+    for *names, group in runs.boxes():
         cells = [number(group.figure("places", place, what)) for what in ("size", "changed") for place in PLACES]
         if group.figure("places", "inside", "size"):
             rows.append((*names, str(len(group.finished)), *cells))
@@ -206,24 +199,18 @@ def _places(runs: Runs) -> Table:
 def _limbs(runs: Runs) -> Table:
     """Return the quartiles of limb lengths: figure 6 in numbers."""
     groups = {label: runs.of("catching", label) for label in METHODS.values()}
-    names = [limb for group in groups.values() for row in group.finished for limb in _limbs_of(row)]
+    names = [name for group in groups.values() for limbs in group.figure("limbs") for name in limbs]
     rows = []
     for limb in dict.fromkeys(names):
-        first = next(group for group in groups.values() if _quartiles(group, limb, "queries"))
-        cells = [_quartiles(group, limb, "answers") for group in groups.values()]
-        rows.append((limb, _quartiles(first, limb, "queries"), *cells))
+        found = [group.figure("limbs", limb, "queries") for group in groups.values()]
+        answers = [group.figure("limbs", limb, "answers") for group in groups.values()]
+        rows.append((limb, _quartiles(next(filter(None, found))), *map(_quartiles, answers)))
     note = "Quartiles of the lengths in the data's own units, means over repetitions; originals are the queries."
     return Table("Catching: lengths of limbs", ("limb", "originals", *groups), tuple(rows), note)
 
 
-def _quartiles(group: Repetitions, limb: str, series: str) -> str:
-    triples = [_limbs_of(row)[limb][series] for row in group.finished if limb in _limbs_of(row)]
-    return " · ".join(f"{sum(column) / len(column):.3f}" for column in zip(*triples, strict=True))
-
-
-def _limbs_of(row: Row) -> Mapping[str, Mapping[str, list[float]]]:
-    numbers = row.get("figures")
-    return numbers.get("limbs") or {} if isinstance(numbers, Mapping) else {}
+def _quartiles(found: list[list[float]]) -> str:
+    return " · ".join(f"{fmean(column):.3f}" for column in zip(*found, strict=True))
 
 
 def _datasets(runs: Runs, facts: Facts) -> Table:
@@ -282,15 +269,13 @@ def _timing(runs: Runs, facts: Facts) -> Table:
             any_smaller |= smaller
             max_workers = max([max_workers, *(int(row.get("workers") or 1) for row in group.finished)])
     columns = ("data", "method", "training, s", "answers, s", "total, s", "the paper's, s", "faster")
+    parallel = f"up to {max_workers} runs in parallel, which slows each of them down"
     note = (
-        f"Ours on {', '.join(sorted(devices)) or 'no device yet'}, {_parallel(max_workers)}; the paper's on a "
+        f"Ours on {', '.join(sorted(devices)) or 'no device yet'}, "
+        f"{parallel if max_workers > 1 else 'one run at a time'}; the paper's on a "
         f"{SECONDS_ON}.{' At this scale there is less work than in the paper: no comparison.' * any_smaller}"
     )
     return Table("One training and all test counterfactuals", columns, tuple(rows), note=" ".join([note, *errors]))
-
-
-def _parallel(n: int) -> str:
-    return "one run at a time" if n == 1 else f"up to {n} runs in parallel, which slows each of them down"
 
 
 def _cells(group: Repetitions, published: Measurements | None) -> list[str]:

@@ -18,7 +18,7 @@ from sparcets.io import ray as engine_of_ray
 from sparcets.io.engines import make_engine
 from sparcets.methods.folder import digests_of
 from sparcets.testing.data import make_series
-from sparcets_paper.benchmark.plan import Cell, Plan
+from sparcets_paper.benchmark.plan import Cell
 from sparcets_paper.benchmark.runner import run_plan
 from sparcets_paper.benchmark.store import RESULTS
 
@@ -230,7 +230,7 @@ def test_a_benchmark_has_all_its_rows_after_a_kill(nodes, tmp_path):
     np.savez(tmp_path / "own.npz", X=X, y=y)
     tiny = {"hidden": 4, "layers": 1, "dropout": 0.0, "epochs": 2}
     cell = Cell(dataset="own", source=str(tmp_path / "own.npz"), classifier_config=tiny, preset="tiny", queries=2)
-    plan = Plan(cells=tuple(replace(cell, method="ics", seed=seed) for seed in range(6)))
+    plan = [replace(cell, method="ics", seed=seed) for seed in range(6)]
     seen = []
 
     def kill(row):
@@ -240,8 +240,8 @@ def test_a_benchmark_has_all_its_rows_after_a_kill(nodes, tmp_path):
 
     where = {"engine": "ray", "address": nodes.address, "workers": 2}
     rows = run_plan(plan, tmp_path / "runs", **where, device="cpu", on_row=kill)
-    assert [row["key"] for row in rows] == [cell.key for cell in plan.cells]
+    assert [row["key"] for row in rows] == [cell.key for cell in plan]
     assert [row["error"] for row in rows if "error" in row] == []
     lines = [json.loads(line) for line in (tmp_path / "runs" / RESULTS).read_text().splitlines()]
-    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
+    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan)
     assert {line["workers"] for line in lines} == {2}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sparcets.core.errors import ConfigError, SparcetsError
-from sparcets_paper.benchmark.plan import Cell, Plan, check_plan, file_digest
+from sparcets_paper.benchmark.plan import Cell, check_plan, file_digest, grid
 from sparcets_paper.benchmark.published import ABLATION, DATASETS, MEASURES, METHODS, SECONDS, TABLE1, TARGETS, TERMS
 from sparcets_paper.benchmark.store import ResultStore
 
@@ -89,22 +89,22 @@ def test_an_invalid_cell_raises(changes, message):
 
 
 def test_a_grid_holds_every_combination():
-    plan = Plan.grid(["a", "b"], ["fcn", "tcn"], ["ics", "gan"], range(3), ["x", None], queries=4)
-    cells = [(c.dataset, c.classifier, c.method, c.seed, c.target) for c in plan.cells]
-    assert len(set(cells)) == len(cells) == 48 == len({c.key for c in plan.cells})
-    assert {c.queries for c in plan.cells} == {4}
+    plan = grid(["a", "b"], ["fcn", "tcn"], ["ics", "gan"], range(3), ["x", None], queries=4)
+    cells = [(c.dataset, c.classifier, c.method, c.seed, c.target) for c in plan]
+    assert len(set(cells)) == len(cells) == 48 == len({c.key for c in plan})
+    assert {c.queries for c in plan} == {4}
 
 
 def test_settings_may_be_for_one_method_alone():
     settings = ["batch_size=8", "sparce:train.epochs=1", "cfts:comte:seconds_per_query=2"]
-    plan = Plan.grid(["catching"], methods=["sparce", "nearest", "cfts:comte"], settings=settings)
-    assert {cell.method: cell.settings for cell in plan.cells} == {
+    plan = grid(["catching"], methods=["sparce", "nearest", "cfts:comte"], settings=settings)
+    assert {cell.method: cell.settings for cell in plan} == {
         "sparce": ("batch_size=8", "train.epochs=1"),
         "nearest": ("batch_size=8",),
         "cfts:comte": ("batch_size=8", "seconds_per_query=2"),
     }
     with pytest.raises(ConfigError, match=r"'sparse', which is not in this benchmark\. Did you mean 'sparce'\?"):
-        Plan.grid(["catching"], methods=["sparce"], settings=["sparse:train.epochs=1"])
+        grid(["catching"], methods=["sparce"], settings=["sparse:train.epochs=1"])
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ def test_settings_may_be_for_one_method_alone():
 def test_unknown_names_and_settings_raise_before_any_run(changes, message):
     fine = Cell(dataset="catching")
     paper = dataclasses.replace(fine, dataset="NATOPS", method="sparce", preset="paper", target="1")
-    check_plan(Plan(cells=(fine, paper)))
+    check_plan([fine, paper])
     with pytest.raises(SparcetsError) as caught:
-        check_plan(Plan(cells=(fine, dataclasses.replace(fine, **changes))))
+        check_plan([fine, dataclasses.replace(fine, **changes)])
     assert message in str(caught.value)
 
 
 def test_a_setting_that_one_of_several_methods_does_not_have():
-    plan = Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["train.epochs=1"])
+    plan = grid(["catching"], methods=["sparce", "nearest"], settings=["train.epochs=1"])
     with pytest.raises(ConfigError, match=r"^nearest: .*'train'.* sparce:train\.epochs=5"):
         check_plan(plan)
-    check_plan(Plan.grid(["catching"], methods=["sparce", "nearest"], settings=["sparce:train.epochs=1"]))
+    check_plan(grid(["catching"], methods=["sparce", "nearest"], settings=["sparce:train.epochs=1"]))
 
 
 def test_a_file_is_identified_by_its_content(tmp_path):

@@ -16,7 +16,7 @@ import pytest
 from sparcets.io.locks import LOCK, locked
 from sparcets.testing.data import make_series
 from sparcets_paper.benchmark import runner
-from sparcets_paper.benchmark.plan import Cell, Plan
+from sparcets_paper.benchmark.plan import Cell
 from sparcets_paper.benchmark.runner import collect, pending_cells, run_plan
 from sparcets_paper.benchmark.store import RESULTS, ResultStore
 
@@ -43,9 +43,7 @@ def base(tmp_path_factory):
 def plan(base):
     # A quick cell first; the long second one is running when the process is killed.
     long = replace(base, method="sparcets", settings=("families=['intervals']",))
-    return Plan(
-        cells=(replace(base, method="nearest"), long, replace(base, method="ics"), replace(base, method="ics", seed=1))
-    )
+    return [replace(base, method="nearest"), long, replace(base, method="ics"), replace(base, method="ics", seed=1)]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +51,7 @@ def straight(plan, tmp_path_factory):
     """Return the folder of an undisturbed run, whose networks the other tests use."""
     folder = tmp_path_factory.mktemp("straight")
     rows = run_plan(plan, folder, device="cpu")
-    assert [row["key"] for row in rows] == [cell.key for cell in plan.cells]
+    assert [row["key"] for row in rows] == [cell.key for cell in plan]
     assert not [row["error"] for row in rows if "error" in row]
     return folder
 
@@ -73,7 +71,7 @@ def test_a_killed_run_is_resumed(plan, straight, tmp_path):
     folder = with_networks_of(straight, tmp_path / "runs")
     program = (
         "from sparcets_paper.benchmark import cell; cell.find_judges = lambda *_, **__: {}; "
-        "from sparcets_paper.benchmark.plan import Cell, Plan; from sparcets_paper.benchmark.runner import run_plan; "
+        "from sparcets_paper.benchmark.plan import Cell; from sparcets_paper.benchmark.runner import run_plan; "
         f"run_plan({plan!r}, {str(folder)!r}, device='cpu')"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -84,21 +82,21 @@ def test_a_killed_run_is_resumed(plan, straight, tmp_path):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     before = ResultStore(folder / RESULTS).rows()
-    assert 1 <= len(before) < len(plan.cells)
+    assert 1 <= len(before) < len(plan)
 
     seen = []
     rows = run_plan(plan, folder, device="cpu", on_row=lambda row: seen.append(row["key"]))
     lines = [json.loads(line) for line in (folder / RESULTS).read_text(encoding="utf-8").splitlines()]
-    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan.cells)
+    assert sorted(line["key"] for line in lines) == sorted(cell.key for cell in plan)
     stored = ResultStore(folder / RESULTS).rows()
     assert stored[: len(before)] == before  # down to the time they were started
-    assert set(seen) == {cell.key for cell in plan.cells} - {row["key"] for row in before}
+    assert set(seen) == {cell.key for cell in plan} - {row["key"] for row in before}
     assert [results(row) for row in rows] == [results(row) for row in collect(plan, straight)]
 
 
 def test_a_finished_plan_computes_nothing(plan, straight):
     content = (straight / RESULTS).read_bytes()
-    assert len(run_plan(plan, straight, on_row=lambda row: pytest.fail(f"ran {row['method']}"))) == len(plan.cells)
+    assert len(run_plan(plan, straight, on_row=lambda row: pytest.fail(f"ran {row['method']}"))) == len(plan)
     assert (straight / RESULTS).read_bytes() == content
 
 
@@ -120,8 +118,8 @@ def test_lock_files_of_killed_runs_are_removed_and_those_of_others_kept(plan, st
 
 def test_a_cell_under_two_names_is_run_once(plan, straight, tmp_path):
     folder = with_networks_of(straight, tmp_path)
-    first = plan.cells[0]
-    twice = Plan(cells=(replace(first, label="A", experiment="x"), replace(first, label="B", experiment="y")))
+    first = plan[0]
+    twice = [replace(first, label="A", experiment="x"), replace(first, label="B", experiment="y")]
     rows = run_plan(twice, folder, device="cpu")
     assert [(row["label"], row["experiment"]) for row in rows] == [("A", "x"), ("B", "y")]
     assert len((folder / RESULTS).read_text(encoding="utf-8").splitlines()) == 1
@@ -154,11 +152,11 @@ def test_a_dead_worker_is_a_row_and_the_rest_is_finished(base, straight, tmp_pat
     monkeypatch.syspath_prepend(str(tmp_path))
 
     folder = with_networks_of(straight, tmp_path / "runs")
-    plan = Plan(cells=tuple(replace(base, method=name) for name in ("killer", "fine")))
+    plan = [replace(base, method=name) for name in ("killer", "fine")]
     rows = {row["method"]: row for row in run_plan(plan, folder, workers=2, device="cpu")}
     assert "ChildProcessError: the worker process was killed (SIGKILL)" in rows["killer"]["error"]
     assert rows["killer"]["request"]["queries"] == 4 and rows["killer"]["seed"] == 0 and rows["killer"]["started"]
-    (row,) = collect(Plan(cells=(replace(base, method="nearest"),)), straight)
+    (row,) = collect([replace(base, method="nearest")], straight)
     assert {**results(rows["fine"]), "key": row["key"]} == results(row)  # not affected by the others
 
 
@@ -166,7 +164,7 @@ def test_failed_cells_are_run_again(base, tmp_path, monkeypatch):
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path))
     good, missing = replace(base, method="nearest"), replace(base, dataset="motionsense", source=None)
     wrong = replace(good, classifier_config={**TINY, "lr": -1})
-    plan = Plan(cells=(missing, wrong, good))
+    plan = [missing, wrong, good]
     rows = run_plan(plan, tmp_path / "runs", device="cpu")
     assert rows[0]["error"].startswith("DataNotFoundError") and "'lr' must be > 0" in rows[1]["error"]
     assert "error" not in rows[2]  # though it shares its data with one that failed
@@ -178,7 +176,7 @@ def test_cells_of_a_changed_file_are_run_again(base, tmp_path, caplog):
     own, other = tmp_path / "own.npz", tmp_path / "other.npz"
     for path in (own, other):
         shutil.copy(str(base.source), path)
-    plan = Plan(cells=tuple(replace(base, method="nearest", source=str(path)) for path in (own, other)))
+    plan = [replace(base, method="nearest", source=str(path)) for path in (own, other)]
     first = run_plan(plan, tmp_path / "runs", device="cpu")
     with np.load(own) as stored:
         parts = dict(stored)
@@ -198,7 +196,7 @@ def test_cells_of_a_changed_file_are_run_again(base, tmp_path, caplog):
 
 
 def test_two_runs_at_once_compute_each_cell_once(base, tmp_path, monkeypatch):
-    plan = Plan(cells=tuple(replace(base, method="nearest", seed=seed) for seed in range(4)))
+    plan = [replace(base, method="nearest", seed=seed) for seed in range(4)]
     computed = []
 
     def slow(cell, context):
@@ -207,8 +205,8 @@ def test_two_runs_at_once_compute_each_cell_once(base, tmp_path, monkeypatch):
         return {**runner.cell_fields(cell), "measures": {}, "fit_s": 0.0, "explain_s": 0.0}
 
     monkeypatch.setattr(runner, "run_cell", slow)
-    monkeypatch.setattr(runner, "prepare", lambda cell, context: None)
+    monkeypatch.setattr(runner, "prepare", lambda context, cells: None)
     with ThreadPoolExecutor(2) as pool:
         one, two = pool.map(lambda _: run_plan(plan, tmp_path, device="cpu", progress=False), range(2))
-    assert sorted(computed) == sorted(cell.key for cell in plan.cells)
+    assert sorted(computed) == sorted(cell.key for cell in plan)
     assert one == two and len(one) == 4 and not list(tmp_path.glob(".cell-*"))

@@ -107,7 +107,7 @@ def test_runs_made_twice_gave_the_same_answers():
 @stored
 def test_the_plan_is_that_of_the_stored_rows():
     rows = ResultStore(STORED / RESULTS).rows()
-    planned = {cell.key: cell for cell in plan("all", "full").cells}
+    planned = {cell.key: cell for cell in plan("all", "full")}
     assert planned.keys() == {row["key"] for row in rows}
     for row in rows:
         cell = planned[row["key"]]

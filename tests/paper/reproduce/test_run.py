@@ -18,7 +18,7 @@ def ran(monkeypatch, tmp_path):
     def fake(plan, folder, **other):
         store = ResultStore(folder / "results.jsonl")
         done = store.done()
-        for cell in plan.cells:
+        for cell in plan:
             if cell.key not in done:
                 keys.append(cell.key)
                 failed = {"error": "RuntimeError: once"} if cell.seed == 1 and len(keys) < 9 else {}
@@ -116,7 +116,7 @@ def test_a_folder_of_others_is_refused(name, tmp_path):
 
 
 def cells(what, scale="full", repetitions=None, **other):
-    return plan(what, scale, repetitions, **other).cells
+    return plan(what, scale, repetitions, **other)
 
 
 def test_the_order_is_long_runs_then_the_paper_s_by_repetition_then_the_rest():
