@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.coordinates import Coordinates, Limb, bend_of
+from sparcets.core.edits import Coordinates, Limb, bend_of
 from sparcets.core.seeding import generator
 from sparcets.core.series import BoolArray, FloatArray, Series
 from sparcets.motion.skeleton import coordinate_groups, find_skeleton

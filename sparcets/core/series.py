@@ -169,6 +169,27 @@ class Series:
         value = np.where(known.any(1, keepdims=True), value, otherwise)
         return self.with_values(np.where(self.gaps, value, X).astype(X.dtype, copy=False))
 
+    def resampled(self, n_steps: int | IntArray) -> FloatArray:
+        """Return each series' own part, interpolated linearly to other numbers of steps.
+
+        So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it
+        would lose its end, and could not fill a longer query. Beyond a series' own ``n_steps`` (one for all, or one
+        each), its last step is repeated.
+
+        >>> Series(np.array([[[0.0], [2.0], [9.0]]]), np.array([2])).resampled(3).ravel()
+        array([0., 1., 2.])
+        """
+        X, old = self.values, self.steps[:, None]
+        new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
+        steps = np.arange(int(new.max()) if len(X) else 0)
+        # Equal lengths give whole numbers exactly, and with them the series' own bits.
+        where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
+        before = where.astype(np.int64)
+        after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
+        share = (where - before)[..., None].astype(X.dtype)
+        low = X[rows, before]
+        return np.asarray(low + share * (X[rows, after] - low))
+
     @classmethod
     def stack(cls, series: Sequence[FloatArray]) -> Series:
         """Return arrays (time, features) of any lengths in one, with zeros after each.

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from sparcets.core.edits import resampled
 from sparcets.core.errors import filters_kept
 from sparcets.core.registry import require_extra, unknown_name
 from sparcets.core.seeding import RANDOM_STATE_LOCK, spawn
@@ -158,7 +157,7 @@ def judge_inputs(family: str, scaler: Scaler, series: Series) -> FloatArray:
     if family == "statistics":
         return summary_statistics(np.where(series.inside[..., None], standardised.values, np.nan))
     # The estimators take series of one length. Each is stretched to it, so that they see no padding.
-    values = resampled(standardised.filled(otherwise=0.0), series.n_steps).astype(np.float32)
+    values = standardised.filled(otherwise=0.0).resampled(series.n_steps).astype(np.float32)
     missing = max(0, MIN_STEPS - series.n_steps)
     return np.ascontiguousarray(np.pad(values, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparcets.core.coordinates import Coordinates, Limb, bend_of
+from sparcets.core.edits import Coordinates, Limb, bend_of
 
 SEEDS = st.integers(0, 100_000)
 

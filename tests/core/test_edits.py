@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
 
-from sparcets.core.coordinates import Coordinates, Limb
-from sparcets.core.edits import FREE, KINDS, PREFIX, Edit, EditLists, apply_edits, fade, free_edits
+from sparcets.core.edits import FREE, KINDS, PREFIX, Coordinates, Edit, EditLists, Limb, apply_edits, fade, free_edits
 from sparcets.core.errors import DataError, ShapeError
 
 QUERY = np.array([[0.0, 10.0], [1.0, 20.0], [2.0, 30.0], [7.0, 40.0]])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparcets.core.coordinates import Coordinates
+from sparcets.core.edits import Coordinates
 from sparcets.core.laws import breaches, breaks, find_laws
 from sparcets.core.series import Series
 

@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparcets.core.edits import resampled
 from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError
 from sparcets.core.series import Series, check_padded, differs, missing_entries
 from sparcets.training.networks import fill_gaps as fill_tensor
@@ -112,13 +111,13 @@ def test_resampling_keeps_both_ends_and_straight_lines(old, new):
     line = np.linspace(1.0, 3.0, old) if old > 1 else np.ones(1)
     X = np.full((1, 9, 1), 99.0)
     X[0, :old, 0] = line
-    made = resampled(Series(X, np.array([old])), new)[0, :, 0]
+    made = Series(X, np.array([old])).resampled(new)[0, :, 0]
     np.testing.assert_allclose(made, np.linspace(1.0, line[-1] if new > 1 else 1.0, new))
     if old == new:
         assert np.array_equal(made, line)
 
     X = np.array([[[0.0], [2.0], [9.0]], [[1.0], [2.0], [3.0]]])  # a length for each
-    found = resampled(Series(X, np.array([2, 3])), np.array([3, 2]))[..., 0]
+    found = Series(X, np.array([2, 3])).resampled(np.array([3, 2]))[..., 0]
     assert found.tolist() == [[0.0, 1.0, 2.0], [1.0, 3.0, 3.0]]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.edits import resampled
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.methods.own.ensemble import standardised
@@ -68,7 +67,7 @@ class Prototypes:
         """
         if (self.series.steps == n_steps).all():
             return self
-        return replace(self, series=Series(resampled(self.series, n_steps)))
+        return replace(self, series=Series(self.series.resampled(n_steps)))
 
     def __len__(self) -> int:
         return len(self.series)

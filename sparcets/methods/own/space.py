@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparcets.core.coordinates import Coordinates
+from sparcets.core.edits import Coordinates
 from sparcets.core.errors import ConfigError, quoted
 from sparcets.core.laws import Law, find_laws
 from sparcets.core.seeding import generator

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sparcets.core.edits import resampled
 from sparcets.core.progress import progress_bar
 from sparcets.core.seeding import generator, spawn
 from sparcets.core.series import FloatArray, IntArray, Series
@@ -119,7 +118,7 @@ def perturb(series: Series, parents: IntArray, rng: np.random.Generator) -> Floa
     partners = np.where(rotated, parents, rng.integers(len(X), size=n))
     shift = np.where(rotated, rng.integers(T, size=n), 0)
     steps = (np.arange(T) + shift[:, None]) % own_steps[:, None]  # (n, T)
-    own, aligned = series[parents], Series(resampled(series[partners], own_steps)).blank(T).values
+    own, aligned = series[parents], Series(series[partners].resampled(own_steps)).blank(T).values
     other = aligned[np.arange(n)[:, None], steps]
 
     start, end = np.sort(rng.integers(T + 1, size=(2, n)), axis=0)[..., None]  # each (n, 1)

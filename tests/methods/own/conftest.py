@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.coordinates import Coordinates
+from sparcets.core.edits import Coordinates
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own.ensemble import Ensemble, Selector

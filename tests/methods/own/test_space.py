@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.coordinates import Coordinates, Limb
+from sparcets.core.edits import Coordinates, Limb
 from sparcets.core.errors import ConfigError
 from sparcets.methods.own.space import MOST_GROUPS, EditSpace, Group, find_groups
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparcets.core.coordinates import Coordinates
-from sparcets.core.edits import KINDS, Edit, EditLists, apply_edits, free_edits
+from sparcets.core.edits import KINDS, Coordinates, Edit, EditLists, apply_edits, free_edits
 from sparcets.show.edit_text import as_dict
 from sparcets.show.report import edits_table
 from sparcets.show.text import narrate
