@@ -173,7 +173,7 @@ def export(
 ) -> None:
     """Save a fitted generator as ONNX and compare it with torch; unlike explain, it does not check its answers."""
     from sparcets.io.files import file_to_write
-    from sparcets.methods.export import export_generator
+    from sparcets.methods.adversarial import export_generator
     from sparcets.methods.folder import load_fit
 
     file_to_write(out)  # raises before anything is computed

@@ -191,22 +191,16 @@ TONES = {
     "red": ("#b3261e", "#fbeae9", "red"),
     "grey": ("#5b5b5b", "#f0f0f0", "dim"),
 }
-_MEANINGS = [
-    ("believed", "✓", "green", "other models of every kind agree, and the series looks real"),
-    ("doubtful", "?", "amber", "but not all that was asked for a believed answer holds"),
-    ("trick", "✗", "red", "but fewer than half of the kinds of other models do"),
-]
-VERDICTS = {
-    word: Verdict(word, symbol, tone, f"the model predicts the target, {meaning}")
-    for word, symbol, tone, meaning in _MEANINGS
-}
-VERDICTS["not reached"] = Verdict(
-    "not reached",
-    "○",
-    "grey",
-    "the target is not reached: the model predicts something else, or is less sure than was asked for",
+_IS = "the model predicts the target"
+_NOT = "the target is not reached: the model predicts something else, or is less sure than was asked for"
+_VERDICTS = (
+    Verdict("believed", "✓", "green", f"{_IS}, other models of every kind agree, and the series looks real"),
+    Verdict("doubtful", "?", "amber", f"{_IS}, but not all that was asked for a believed answer holds"),
+    Verdict("trick", "✗", "red", f"{_IS}, but fewer than half of the kinds of other models do"),
+    Verdict("not reached", "○", "grey", _NOT),
+    Verdict("unchanged", "=", "grey", f"{_IS} for the query itself"),
 )
-VERDICTS["unchanged"] = Verdict("unchanged", "=", "grey", "the model predicts the target for the query itself")
+VERDICTS = {verdict.word: verdict for verdict in _VERDICTS}
 
 
 @dataclass(frozen=True, eq=False)

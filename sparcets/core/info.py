@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparcets.core.config import Record
 from sparcets.core.outcome import Outcome
-from sparcets.core.record import Record
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Scaler, Series, bend_over, move_over
 from sparcets.core.side_inputs import SideInputs
 from sparcets.core.validation import Task, default_feature_names, feature_index

@@ -7,7 +7,7 @@ something is broken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,11 @@ class Law:
     features: tuple[str, ...]
     text: str
     name: str
+
+    @classmethod
+    def of(cls, kind: str, features: Iterable[str], text: str, about: str) -> Law:
+        """Return a law, named by its kind and what it is about."""
+        return cls(kind=kind, features=tuple(features), text=text, name=f"{kind} {about}")
 
     def __str__(self) -> str:
         return self.text
@@ -151,12 +156,9 @@ def _identities(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, tuple
         if np.abs(rest - constant).max() > 5 * EXACT * scale[feature]:
             continue
         constant = 0.0 if abs(constant) < 5 * EXACT * scale[feature] else constant
-        told = _written(names, whole, constant)
-        features = (names[feature], *(names[f] for f in np.flatnonzero(whole)))
-        law = Law(
-            kind="identity", features=features, text=f"{names[feature]} = {told}", name=f"identity of {names[feature]}"
-        )
-        found.append((law, (feature, whole)))
+        name, told = names[feature], _written(names, whole, constant)
+        features = (name, *(names[f] for f in np.flatnonzero(whole)))
+        found.append((Law.of("identity", features, f"{name} = {told}", f"of {name}"), (feature, whole)))
     # What depends on a dependent feature is written by what that depends on.
     dependents = {feature for _, (feature, _) in found}
     return [(law, what) for law, what in found if not dependents & set(np.flatnonzero(what[1]).tolist())]
@@ -204,7 +206,7 @@ def _whole(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, int]]:
     is_whole = (rows == np.rint(rows)).all(0)
     several = np.array([len(np.unique(column)) > 2 for column in rows.T])
     return [
-        (Law(kind="whole", features=(names[f],), text=f"{names[f]} is a whole number", name=f"whole {names[f]}"), f)
+        (Law.of("whole", (names[f],), f"{names[f]} is a whole number", names[f]), f)
         for f in np.flatnonzero(is_whole & several).tolist()
     ]
 
@@ -229,19 +231,11 @@ def _orders(
                 broken = (exchanged[..., f] > values[..., g]).any(1).sum()
             holds[f, g] = broken >= FEWEST_BROKEN or (broken and _move_together(values[..., f], values[..., g]))
     implied = (holds.astype(int) @ holds.astype(int)) > 0
-    pairs = np.argwhere(holds & ~implied & ~holds.T).tolist()
-    return [
-        (
-            Law(
-                kind="order",
-                features=(names[f], names[g]),
-                text=f"{names[f]} is never above {names[g]}",
-                name=f"order {names[f]}, {names[g]}",
-            ),
-            (f, g),
-        )
-        for f, g in pairs
-    ]
+    found = []
+    for f, g in np.argwhere(holds & ~implied & ~holds.T).tolist():
+        law = Law.of("order", (names[f], names[g]), f"{names[f]} is never above {names[g]}", f"{names[f]}, {names[g]}")
+        found.append((law, (f, g)))
+    return found
 
 
 def _move_together(one: FloatArray, other: FloatArray) -> bool:
@@ -276,12 +270,8 @@ def _limbs(
                 pairs.append((varies, start, end))
     found: list[tuple[Law, Any]] = []
     for start, end in _tree(sorted(pairs, key=lambda pair: pair[0]), points, values):
-        law = Law(
-            kind="limb",
-            features=tuple(names[f] for f in (*points[start], *points[end])),
-            text=f"the distance from {start} to {end} stays as it is",
-            name=f"limb {start}, {end}",
-        )
+        features, text = (*points[start], *points[end]), f"the distance from {start} to {end} stays as it is"
+        law = Law.of("limb", (names[f] for f in features), text, f"{start}, {end}")
         found.append((law, (points[start], points[end])))
     return found + _joints([what for _, what in found], names, values)
 
@@ -344,13 +334,8 @@ def _joints(
             continue
         joint, tip = (names[at[0]].rsplit("_", 1)[0] for at in (start, end))
         told = " to ".join(f"{np.degrees(value):.0f}°" for value in bend)
-        law = Law(
-            kind="joint",
-            features=tuple(names[f] for f in (*start, *end)),
-            text=f"the joint at {joint} bends by {told}",
-            name=f"joint {joint}, {tip}",
-        )
-        found.append((law, (end, bend)))
+        features, text = (names[f] for f in (*start, *end)), f"the joint at {joint} bends by {told}"
+        found.append((Law.of("joint", features, text, f"{joint}, {tip}"), (end, bend)))
     return found
 
 

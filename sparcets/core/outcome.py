@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sparcets.core.config import Record
 from sparcets.core.errors import ShapeError
-from sparcets.core.record import Record
 from sparcets.core.series import BoolArray, FloatArray, IntArray
 from sparcets.core.words import distinct, missing_amount
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sparcets.core.config import Record
 from sparcets.core.errors import DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
-from sparcets.core.record import Record
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.int64]

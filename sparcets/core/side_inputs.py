@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparcets.core.config import Record
 from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError, NonFiniteError, ShapeError, quoted
-from sparcets.core.record import Record
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import LARGEST, FloatArray, IntArray, Series, as_array
 from sparcets.core.validation import text_problem

@@ -289,8 +289,14 @@ class Queries:
         owner: str,
         longer: bool,
     ) -> None:
-        self.model, self.names = model, names
-        self.series = model.check_input(X, lengths, side, owner=owner, like=info, longer=longer)
+        self.X, self.lengths, self.side, self.names = X, lengths, side, names
+        self.model, self.info, self.owner = model, info, owner
+        self._open(longer)
+
+    def _open(self, longer: bool) -> None:
+        """Check what is there already."""
+        known: dict[str, Any] = {"owner": self.owner, "like": self.info, "longer": longer}
+        self.series = self.model.check_input(self.X, self.lengths, self.side, **known)
         self.n, self.n_steps = len(self.series), self.series.n_steps
         self.padded = bool((self.series.steps < self.n_steps).any())
         self._check_names(self.n)

@@ -6,14 +6,13 @@ import hashlib
 import json
 import mmap
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparcets.core.errors import DataError, ShapeError, StorageError, TargetError
 from sparcets.core.explanation import Explanation
-from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import Bar
 from sparcets.core.series import Series, as_array, check_lengths, check_padded
 from sparcets.core.side_inputs import check_no_side
@@ -36,32 +35,19 @@ class Stream(Queries):
     have the steps of the fit.
     """
 
-    def __init__(
-        self,
-        X: Any,
-        lengths: Any,
-        side: Any,
-        names: Mapping[str, np.ndarray[Any, Any]],
-        *,
-        model: Model,
-        info: SeriesInfo,
-        owner: str,
-        longer: bool,
-    ) -> None:
-        self.info, self.owner, self.names, self.model = info, owner, names, model
-        self.X, self.lengths, self.n, self.n_steps = X, lengths, None, info.n_steps
-        known = lengths is not None
+    def _open(self, longer: bool) -> None:
+        X, lengths, side = self.X, self.lengths, self.model.side
+        self.n, self.n_steps, known = None, self.info.n_steps, lengths is not None
         if isinstance(X, np.memmap):
-            if X.ndim != 3 or not len(X) or (info.unequal and not known):
+            if X.ndim != 3 or not len(X) or (self.info.unequal and not known):
                 self._check(X, lengths, 0)  # raises the right error
             self.n, self.lengths = len(X), check_lengths(lengths, X) if known else None
             self._check_names(self.n)
         self.padded = known and not np.all(np.asarray(lengths) == self.n_steps)
-        self.side = None
-        if model.side is not None:
-            self.side = model.side.table(side, self.n, owner=owner)
-        elif side is not None:
-            check_no_side(side, owner)
+        if side is None:
+            check_no_side(self.side, self.owner)
+        else:
+            self.side = side.table(self.side, self.n, owner=self.owner)
 
     def blocks(self, target: BoundTarget, size: int) -> Iterator[QueryBlock]:
         """Yield blocks of ``size`` queries with their targets; the last may hold fewer."""

@@ -9,8 +9,8 @@ import pytest
 import sparcets as sp
 from sparcets.__main__ import main
 from sparcets.core.errors import CapabilityError, MissingExtraError, NotFittedError, StorageError
-from sparcets.methods import export as exporting
-from sparcets.methods.export import export_generator
+from sparcets.methods import adversarial as exporting
+from sparcets.methods.adversarial import export_generator
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 

@@ -8,7 +8,7 @@ from torch import nn
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, DataError, ShapeError, UnknownNameError
 from sparcets.methods import EXPLAINERS
-from sparcets.methods.export import export_generator
+from sparcets.methods.adversarial import export_generator
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets.training.losses import LossTerm
