@@ -34,7 +34,7 @@ from playwright.sync_api import sync_playwright
 from stored import COMMIT, store
 
 from sparcets.studio.items import dataset_record
-from sparcets.studio.models import FitExplainer, Limits, TrainClassifier
+from sparcets.studio.models import ExplainerRecord, FitExplainer, Limits, TrainClassifier
 from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.uploads import read_dataset
 from sparcets.studio.workspace import Workspace, write_record
@@ -207,7 +207,7 @@ if __name__ == "__main__":
     parser.add_argument("--busy", action="store_true", help="train and read a large file meanwhile")
     options = parser.parse_args()
     workspace = Workspace(Path(options.workspace))
-    if not workspace.explainers():
+    if not workspace.records(ExplainerRecord):
         prepare(workspace)
     row = {"commit": COMMIT, "busy": options.busy, "cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
     row |= measure(workspace, busy=options.busy)

@@ -352,6 +352,7 @@ def test_sources_of_a_reproduction_are_named_again(place, capsys):
 def test_records_of_a_workspace_lead_nowhere_else(place):
     pytest.importorskip("fastapi")
     from sparcets.studio.items import dataset_record, load
+    from sparcets.studio.models import DatasetRecord
     from sparcets.studio.workspace import Workspace, write_record
 
     workspace = Workspace(place / "received" / "workspace")
@@ -360,11 +361,11 @@ def test_records_of_a_workspace_lead_nowhere_else(place):
     record = dataset_record(sp.load_dataset("own.npz"), "mine", source="own.npz", uploaded=True, seed=0)
     for source in ("../../../../secret.npz", str(place / "secret.npz")):
         write_record(item, record.model_copy(update={"source": source}))
-        refuses(load, workspace, workspace.dataset("mine"))
+        refuses(load, workspace, workspace.record(DatasetRecord, "mine"))
     write_record(item, record.model_copy(update={"source": str(place / "secret.npz"), "uploaded": False}))
-    refuses(load, workspace, workspace.dataset("mine"), why="no data set")
+    refuses(load, workspace, workspace.record(DatasetRecord, "mine"), why="no data set")
     write_record(item, record.model_copy(update={"id": "other"}))
-    refuses(workspace.dataset, "mine", why="is that of 'other', not of this folder")
+    refuses(workspace.record, DatasetRecord, "mine", why="is that of 'other', not of this folder")
     shutil.rmtree(workspace.folder / "explainers")
     (place / "work").mkdir(mode=0o755)
     (workspace.folder / "explainers").symlink_to(place / "work")

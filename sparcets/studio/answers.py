@@ -175,7 +175,7 @@ class Answers:
         explainer = self.service.explainer(request.explainer)
         info = explainer.info_
         assert info is not None  # it is fitted
-        length = self._recordings(request).length(request.rows[0])
+        length = int(self._recordings(request).steps[request.rows[0]])
         made, windows = draw(chosen.X[0], request.strokes, info.feature_names, info.mutable, length)
         if not request.find_rest:
             answer = review(explainer, chosen.X, made[None], request.target, lengths=chosen.lengths)
@@ -209,7 +209,7 @@ class Answers:
         return self._curves.get(_key(whole, whole.rows[0]), measured)
 
     def _recordings(self, request: models.ExplainRequest) -> AllRecordings:
-        return self.service.recordings(self.service.workspace.explainer(request.explainer).dataset)
+        return self.service.recordings(self.service.workspace.record(models.ExplainerRecord, request.explainer).dataset)
 
 
 def _key(request: models.ExplainRequest, row: int) -> str:

@@ -81,9 +81,9 @@ def python_code(
 
     Of a model in a Python file, the script names that with which the studio was started, ``own``.
     """
-    explainer = workspace.explainer(request.explainer)
-    classifier = workspace.classifier(explainer.classifier)
-    dataset = workspace.dataset(explainer.dataset)
+    explainer = workspace.record(ExplainerRecord, request.explainer)
+    classifier = workspace.record(ClassifierRecord, explainer.classifier)
+    dataset = workspace.record(DatasetRecord, explainer.dataset)
     limits = _constraints(request.constraints, dataset.feature_names)
     source = Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
     lines = [
@@ -108,9 +108,8 @@ def _queries(workspace: Workspace, dataset: DatasetRecord, recordings: AllRecord
     lines: list[str] = []
     pieces = []
     for part, places in groupby([recordings.places[row] for row in rows], key=lambda place: place[0]):
-        source = f"ds.X_{recordings.parts[part].name}"
-        if recordings.parts[part].name == "new":
-            source = f"new{part - 1}.X"
+        source = ("ds.X_test", "ds.X_train")[part] if part < 2 else f"new{part - 1}.X"
+        if part > 1:
             file = new_files(workspace, dataset.id)[part - 2].relative_to(workspace.folder)
             read = f"load_recordings({file.as_posix()!r})"
             like = f"like({tuple(dataset.feature_names)!r}, ds.n_steps, padded={dataset.padded})"
@@ -138,7 +137,7 @@ def _explain(request: ExportRequest, recordings: AllRecordings, limits: str, que
 def _by_hand(request: ExportRequest, dataset: DatasetRecord, recordings: AllRecordings) -> list[str]:
     """Return the lines for a recording that was changed by hand: with its numbers."""
     chosen, names = recordings.choose(request.rows), dataset.feature_names
-    length = recordings.length(request.rows[0])
+    length = int(recordings.steps[request.rows[0]])
     made, windows = draw(chosen.X[0], request.strokes, names, np.array(dataset.mutable), length)
     lines = ["from sparcets.methods.evidence import review", "drawn = X.copy()"]
     for name, steps in windows.items():

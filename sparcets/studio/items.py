@@ -51,12 +51,12 @@ def open_by_name(workspace: Workspace, name: str, seed: int) -> tuple[DatasetRec
     from sparcets.data.load import DATASETS, load_dataset
 
     DATASETS.location(name)  # raises for paths: no file outside the workspace is read
-    known = [r for r in workspace.datasets() if r.source == name and not r.uploaded and r.seed == seed]
+    known = [r for r in workspace.records(DatasetRecord) if r.source == name and not r.uploaded and r.seed == seed]
     dataset = load_dataset(name, seed=seed)
     if known:
         return known[0], dataset
     record = dataset_record(dataset, new_id(name), source=name, uploaded=False, seed=seed)
-    workspace.add("datasets", record)
+    workspace.add(record)
     return record, dataset
 
 
@@ -141,7 +141,7 @@ def add_fit(
     if info.task == "regression":
         raise CapabilityError(f"{fitted.parent} predicts numbers; {CLASSIFIERS_ONLY}")
     digest = digest_of_json(run)[:8]
-    known = [record for record in workspace.explainers() if record.id == f"{explainer.method}-{digest}"]
+    known = [record for record in workspace.records(ExplainerRecord) if record.id == f"{explainer.method}-{digest}"]
     if known:
         return known[0]
     dataset = _add_dataset(workspace, run)
@@ -156,9 +156,9 @@ def add_fit(
     record = ExplainerRecord(
         id=f"{explainer.method}-{digest}", classifier=model.id, **described(explainer), method=explainer.method, **same
     )
-    if model.id not in [other.id for other in workspace.classifiers()]:
-        workspace.add("classifiers", model, partial(_copy, classifier))
-    workspace.add("explainers", record, partial(_copy, fitted))
+    if model.id not in [other.id for other in workspace.records(ClassifierRecord)]:
+        workspace.add(model, partial(_copy, classifier))
+    workspace.add(record, partial(_copy, fitted))
     return record
 
 
@@ -184,5 +184,5 @@ def _add_dataset(workspace: Workspace, run: dict[str, Any]) -> DatasetRecord:
     dataset = load_dataset(source, **options)
     name = new_id(dataset.name)
     record = dataset_record(dataset, name, source=f"{name}.npz", uploaded=True, seed=seed)
-    workspace.add("datasets", record, lambda folder: save_dataset(dataset, folder / record.source))
+    workspace.add(record, lambda folder: save_dataset(dataset, folder / record.source))
     return record

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sparcets.core.errors import CapabilityError, SparcetsError
 from sparcets.core.progress import report_progress_to
 from sparcets.studio.items import CLASSIFIERS_ONLY, described, load, load_model
-from sparcets.studio.models import ClassifierRecord, ExplainerRecord, FitExplainer, TrainClassifier
+from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, FitExplainer, TrainClassifier
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import code_of
 
@@ -103,7 +103,7 @@ def train_classifier(
 
     started = time.perf_counter()
     preset = ClassifierConfig.tiny() if request.preset == "tiny" else ClassifierConfig()
-    dataset = load(workspace, workspace.dataset(request.dataset))
+    dataset = load(workspace, workspace.record(DatasetRecord, request.dataset))
     missing = ["missing=forward"] if dataset.n_missing else []
     config = preset.override(f"seed={seed}", f"device={device}", *missing)
     save: Callable[[Path], object]
@@ -127,7 +127,7 @@ def train_classifier(
         seconds=time.perf_counter() - started,
         own=own is not None,
     )
-    workspace.add("classifiers", record, save)
+    workspace.add(record, save)
 
 
 def fit_explainer(
@@ -141,10 +141,10 @@ def fit_explainer(
     started = time.perf_counter()
     method = EXPLAINERS.load(request.method)
     config = from_preset(method.config_class, request.preset).override(f"seed={seed}", f"device={device}")
-    classifier = workspace.classifier(request.classifier)
+    classifier = workspace.record(ClassifierRecord, request.classifier)
     named = None if own is None else OwnModel.from_dict(own)
     model = load_model(workspace.path("classifiers", classifier.id), device, named)
-    explainer = method(model, config).fit(load(workspace, workspace.dataset(classifier.dataset)))
+    explainer = method(model, config).fit(load(workspace, workspace.record(DatasetRecord, classifier.dataset)))
     record = ExplainerRecord(
         id=name,
         dataset=classifier.dataset,
@@ -153,7 +153,7 @@ def fit_explainer(
         **described(explainer),
         seconds=time.perf_counter() - started,
     )
-    workspace.add("explainers", record, explainer.save)
+    workspace.add(record, explainer.save)
 
 
 def throttled(send: Callable[..., None]) -> Callable[[str, float, float | None, str], None]:

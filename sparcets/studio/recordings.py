@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,18 +19,6 @@ BATCH = 256  # recordings predicted at a time
 NO_LABEL = -1
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Recordings of one origin: ``name`` is test, train or new; labels are class indices, -1 where unknown."""
-
-    name: str
-    X: FloatArray
-    labels: IntArray
-    lengths: IntArray | None
-    ids: Any
-    subjects: Any
-
-
 class Chosen(NamedTuple):
     """Some recordings, as ``explain`` takes them."""
 
@@ -46,7 +33,7 @@ class Chosen(NamedTuple):
 
 
 class AllRecordings:
-    """The recordings of a data set, by their row in the list.
+    """The recordings of a data set, by their row in the list; ``X`` has the series of each part.
 
     Those that were added later, ``new``, have features and steps like those of the data set.
     """
@@ -54,18 +41,16 @@ class AllRecordings:
     def __init__(self, dataset: Dataset, new: Sequence[Recordings] = ()) -> None:
         self.class_names = dataset.class_names
         columns = ("X", "y", "lengths", "ids", "subjects")
-        self.parts = [
-            *(Part(name, *(getattr(dataset, f"{column}_{name}") for column in columns)) for name in ("test", "train")),
-            *(Part("new", n.X, self._indices(n.labels, len(n.X)), n.lengths, n.ids, n.subjects) for n in new),
-        ]
-        sizes = [len(part.X) for part in self.parts]
+        parts = [[getattr(dataset, f"{column}_{part}") for column in columns] for part in ("test", "train")]
+        parts += [[n.X, self._indices(n.labels, len(n.X)), n.lengths, n.ids, n.subjects] for n in new]
+        self.X, labels, lengths, ids, subjects = zip(*parts, strict=True)
+        sizes = [len(X) for X in self.X]
         self.places = [(part, index) for part, n in enumerate(sizes) for index in range(n)]  # in which part, by row
-        self.labels: IntArray = np.concatenate([part.labels for part in self.parts]).astype(np.int64)
-        self.part_names: StrArray = np.repeat([part.name for part in self.parts], sizes)
-        self._steps = np.concatenate([Series(part.X, part.lengths).steps for part in self.parts])
-        self._padded = any(part.lengths is not None for part in self.parts)
-        self.ids = self._named("ids")
-        self.subjects = self._named("subjects")
+        self.labels: IntArray = np.concatenate(labels).astype(np.int64)  # indices of classes, -1 where unknown
+        self.part_names: StrArray = np.repeat(["test", "train", *["new"] * len(new)], sizes)
+        self.steps: IntArray = np.concatenate([Series(X, n).steps for X, n in zip(self.X, lengths, strict=True)])
+        self._padded = any(n is not None for n in lengths)
+        self.ids, self.subjects = self._named("recording {}", ids), self._named("unknown", subjects)
 
     def __len__(self) -> int:
         return len(self.places)
@@ -75,17 +60,13 @@ class AllRecordings:
         if row >= len(self):
             raise ApiError(status, "no_such_row", f"no recording {row}: there are {len(self)}, numbered from 0.")
 
-    def length(self, row: int) -> int:
-        """Return the number of steps of a recording, without padding."""
-        return int(self._steps[row])
-
     def choose(self, rows: Sequence[int]) -> Chosen:
         """Return some recordings."""
         self.check(max(rows))
         places = [self.places[row] for row in rows]
         return Chosen(
-            X=np.stack([self.parts[part].X[index] for part, index in places]),
-            lengths=self._steps[list(rows)] if self._padded else None,
+            X=np.stack([self.X[part][index] for part, index in places]),
+            lengths=self.steps[list(rows)] if self._padded else None,
             ids=None if self.ids is None else self.ids[list(rows)],
             subjects=None if self.subjects is None else self.subjects[list(rows)],
         )
@@ -108,16 +89,14 @@ class AllRecordings:
         known = {name: index for index, name in enumerate(self.class_names)}
         return np.array([known.get(str(label), NO_LABEL) for label in labels])
 
-    def _named(self, what: str) -> StrArray | None:
-        """Return the names of all recordings as text; where only some have one, the others get their number."""
-        given = [getattr(part, what) for part in self.parts]
+    def _named(self, unknown: str, given: Sequence[Any]) -> StrArray | None:
+        """Return the names of all recordings as text; ``unknown``, with their number, where only others have one."""
         if all(names is None for names in given):
             return None
         found: list[str] = []
-        for part, names in zip(self.parts, given, strict=True):
-            numbers = range(len(found), len(found) + len(part.X))
-            unknown = [f"recording {row}" if what == "ids" else "unknown" for row in numbers]
-            found += unknown if names is None else [str(name) for name in names]
+        for X, names in zip(self.X, given, strict=True):
+            rows = range(len(found), len(found) + len(X))
+            found += [unknown.format(row) for row in rows] if names is None else [str(name) for name in names]
         return np.array(found)
 
 

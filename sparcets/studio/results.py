@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.series import FloatArray, IntArray, Series
+from sparcets.core.series import FloatArray, IntArray
 from sparcets.studio import models
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.web.errors import ApiError
@@ -24,8 +24,8 @@ def series(recordings: AllRecordings, row: int) -> models.Series:
     part, index = recordings.places[row]
     return models.Series(
         **_recording(recordings, row),
-        length=recordings.length(row),
-        values=_plain(recordings.parts[part].X[index]),
+        length=int(recordings.steps[row]),
+        values=_plain(recordings.X[part][index]),
     )
 
 
@@ -272,7 +272,12 @@ def positions(recordings: AllRecordings) -> FloatArray:
 
     Series are standardised by feature; missing entries and padding count as the mean.
     """
-    flat = np.concatenate([_flat(Series(part.X, part.lengths)) for part in recordings.parts])
+    from sklearn.decomposition import PCA
+
+    n_steps = recordings.X[0].shape[1]
+    steps = np.linspace(0, n_steps - 1, min(MAX_STEPS, n_steps)).astype(int)
+    flat = np.concatenate([X[:, steps] for X in recordings.X]).astype(np.float64)
+    flat[steps >= recordings.steps[:, None]] = np.nan
     sample = flat[np.linspace(0, len(flat) - 1, min(SAMPLE, len(flat))).astype(int)]
     center, scale = np.nanmean(sample, (0, 1)), np.nanstd(sample, (0, 1))
     scale = np.where(scale > 0, scale, 1.0)
@@ -281,18 +286,6 @@ def positions(recordings: AllRecordings) -> FloatArray:
         return np.asarray(np.nan_to_num((series - center) / scale).reshape(len(series), -1))
 
     axes = standardised(sample)
-    mean = axes.mean(0)
-    _, _, components = np.linalg.svd(axes - mean, full_matrices=False)
-    two = np.zeros((2, components.shape[1]))
-    two[: len(components[:2])] = components[:2]
-    two *= np.where(two[np.arange(2), np.abs(two).argmax(1)] < 0, -1, 1)[:, None]  # the sign is arbitrary
-    parts = [standardised(flat[start : start + SAMPLE]) - mean for start in range(0, len(flat), SAMPLE)]
-    return np.asarray(np.concatenate([part @ two.T for part in parts]))
-
-
-def _flat(series: Series) -> FloatArray:
-    """Return series with few steps (batch, steps, features), NaN where they are padded."""
-    steps = np.linspace(0, series.values.shape[1] - 1, min(MAX_STEPS, series.values.shape[1])).astype(int)
-    thin = series.values[:, steps].astype(np.float64)
-    thin[steps[None] >= series.steps[:, None]] = np.nan
-    return np.asarray(thin)
+    pca = PCA(min(2, *axes.shape), svd_solver="full").fit(axes)
+    parts = [pca.transform(standardised(flat[start : start + SAMPLE])) for start in range(0, len(flat), SAMPLE)]
+    return np.pad(np.concatenate(parts), ((0, 0), (0, 2 - pca.n_components_)))

@@ -14,6 +14,7 @@ from sparcets.studio.exports import python_code
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
+from sparcets.studio.workspace import KIND_OF, KINDS, Workspace
 from sparcets.web.errors import ERRORS
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
 
 async def _file(service: StudioService, request: models.ExportRequest, kind: str) -> bytes:
     if kind == "py":
-        dataset = service.workspace.explainer(request.explainer).dataset
+        dataset = service.workspace.record(models.ExplainerRecord, request.explainer).dataset
         recordings = await service.run(lambda: service.recordings(dataset))
         own = service.model
         return await service.render(lambda: python_code(service.workspace, request, recordings, own).encode())
@@ -98,6 +99,8 @@ def build_router(service: StudioService, jobs: Jobs, uploads: Uploads) -> APIRou
     _add_datasets(router, service, jobs, uploads)
     for add in (_add_models, _add_jobs, add_explanations):
         add(router, service, jobs)
+    for model in KIND_OF:
+        _add_items(router, service.workspace, jobs, model)
     return router
 
 
@@ -141,11 +144,6 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
 def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads: Uploads) -> None:
     workspace = service.workspace
 
-    @router.get("/datasets", tags=["data"])
-    def datasets() -> list[models.DatasetRecord]:
-        """List the data sets of the workspace."""
-        return workspace.datasets()
-
     @router.post("/datasets", tags=["data"])
     async def open_dataset(request: models.OpenDataset) -> models.DatasetRecord:
         """Open a data set by name; opening it again returns the same record."""
@@ -160,12 +158,6 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
         """Upload a .csv or .npz file; the body is the file itself."""
         return await uploads.dataset(filename, request)
 
-    @router.delete("/datasets/{name}", tags=["data"], status_code=204, response_model=None)
-    def remove_dataset(name: models.Id) -> None:
-        """Remove a data set that no classifier uses."""
-        jobs.check_unused(name)
-        workspace.remove("datasets", name)
-
     @router.get("/datasets/{name}/series/{row}", tags=["data"])
     async def series(name: models.Id, row: Annotated[int, Path(ge=0, le=100_000_000)]) -> models.Series:
         """Return a recording."""
@@ -174,7 +166,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
     @router.get("/datasets/{name}/skeleton", tags=["data"])
     def skeleton(name: models.Id) -> models.SkeletonResponse:
         """Return the body whose points the features name; no limbs if they name none."""
-        return results.skeleton(workspace.dataset(name))
+        return results.skeleton(workspace.record(models.DatasetRecord, name))
 
     @router.post("/datasets/{name}/recordings", tags=["data"], status_code=201, openapi_extra=FILE)
     async def add_recordings(
@@ -183,18 +175,13 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
         filename: Annotated[str, Query(min_length=1, max_length=255, examples=["new.csv"])],
     ) -> models.AddedRecordings:
         """Add recordings to be explained, a .csv or .npz file with the same features; they need no labels."""
-        dataset = workspace.dataset(name)
+        dataset = workspace.record(models.DatasetRecord, name)
         n = await uploads.recordings(dataset, filename, request)
         return models.AddedRecordings(n=n, first_row=len(await service.run(lambda: service.recordings(name))) - n)
 
 
 def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     workspace = service.workspace
-
-    @router.get("/classifiers", tags=["models"])
-    def classifiers() -> list[models.ClassifierRecord]:
-        """List the classifiers of the workspace."""
-        return workspace.classifiers()
 
     @router.post("/classifiers", tags=["models"], status_code=202)
     async def train_classifier(request: models.TrainClassifier) -> models.Job:
@@ -203,19 +190,13 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
 
         if not jobs.is_own(request.architecture):
             ARCHITECTURES.location(request.architecture)
-        workspace.dataset(request.dataset)
+        workspace.record(models.DatasetRecord, request.dataset)
         return jobs.submit(request)
-
-    @router.delete("/classifiers/{name}", tags=["models"], status_code=204, response_model=None)
-    def remove_classifier(name: models.Id) -> None:
-        """Remove a classifier that no explainer uses."""
-        jobs.check_unused(name)
-        workspace.remove("classifiers", name)
 
     @router.get("/classifiers/{name}/queries", tags=["models"])
     async def queries(name: models.Id, chosen: Annotated[models.QueryFilter, Query()]) -> models.QueryPage:
         """List the recordings with labels and predictions: test series first, then training series, then new ones."""
-        dataset = workspace.classifier(name).dataset
+        dataset = workspace.record(models.ClassifierRecord, name).dataset
         return await service.run(
             lambda: results.query_page(service.recordings(dataset), service.predictions(name), chosen)
         )
@@ -223,13 +204,8 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     @router.get("/classifiers/{name}/overview", tags=["models"])
     async def overview(name: models.Id) -> models.Overview:
         """Return the confusion tables of a classifier, and every recording as a point."""
-        dataset = workspace.classifier(name).dataset
+        dataset = workspace.record(models.ClassifierRecord, name).dataset
         return await service.run(lambda: results.overview(service.recordings(dataset), service.predictions(name)))
-
-    @router.get("/explainers", tags=["models"])
-    def explainers() -> list[models.ExplainerRecord]:
-        """List the explainers of the workspace."""
-        return workspace.explainers()
 
     @router.post("/explainers", tags=["models"], status_code=202)
     async def fit_explainer(request: models.FitExplainer) -> models.Job:
@@ -237,13 +213,28 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         from sparcets.methods import EXPLAINERS
 
         EXPLAINERS.location(request.method)
-        workspace.classifier(request.classifier)
+        workspace.record(models.ClassifierRecord, request.classifier)
         return jobs.submit(request)
 
-    @router.delete("/explainers/{name}", tags=["models"], status_code=204, response_model=None)
-    def remove_explainer(name: models.Id) -> None:
-        """Remove an explainer."""
-        workspace.remove("explainers", name)
+
+def _add_items(router: APIRouter, workspace: Workspace, jobs: Jobs, model: Any) -> None:
+    """Add the routes that list and remove the items of one kind, that of the records ``model``."""
+    kind, tags = KIND_OF[model], ["data" if model is models.DatasetRecord else "models"]
+
+    @router.get(f"/{kind}", tags=list(tags), response_model=list[model], description=f"List the {KINDS[kind]}s.")
+    def items() -> Any:
+        return workspace.records(model)
+
+    @router.delete(
+        f"/{kind}/{{name}}",
+        tags=list(tags),
+        status_code=204,
+        response_model=None,
+        description=f"Remove a {KINDS[kind]} that nothing else uses.",
+    )
+    def remove(name: models.Id) -> None:
+        jobs.check_unused(name)
+        workspace.remove(kind, name)
 
 
 def _add_jobs(router: APIRouter, service: StudioService, jobs: Jobs) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from sparcets.core.progress import pausing
 from sparcets.studio.answers import Answers, LruCache
 from sparcets.studio.items import load, load_model, load_new, new_files
-from sparcets.studio.models import Limits
+from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, Limits
 from sparcets.studio.recordings import AllRecordings, Predictions
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
@@ -155,7 +155,7 @@ class StudioService:
 
     def dataset(self, name: str) -> Dataset:
         """Return a data set of the workspace."""
-        record = self.workspace.dataset(name)
+        record = self.workspace.record(DatasetRecord, name)
         return self._datasets.get(name, lambda: load(self.workspace, record))
 
     def classifier(self, name: str) -> Classifier:
@@ -168,7 +168,7 @@ class StudioService:
         """Return an explainer of the workspace."""
         from sparcets.methods.folder import load as load_explainer
 
-        path, record = self.workspace.path("explainers", name), self.workspace.explainer(name)
+        path, record = self.workspace.path("explainers", name), self.workspace.record(ExplainerRecord, name)
         return self._explainers.get(name, lambda: load_explainer(path, classifier=self.classifier(record.classifier)))
 
     def recordings(self, name: str) -> AllRecordings:
@@ -183,7 +183,7 @@ class StudioService:
 
     def predictions(self, name: str) -> Predictions:
         """Return a classifier's predictions for all recordings of its data set."""
-        recordings = self.recordings(self.workspace.classifier(name).dataset)
+        recordings = self.recordings(self.workspace.record(ClassifierRecord, name).dataset)
         return self._predictions.get(
             f"{name}: {len(recordings)}", lambda: Predictions(self.classifier(name), recordings)
         )

@@ -37,6 +37,8 @@ Kind: TypeAlias = Literal["datasets", "classifiers", "explainers"]
 Record: TypeAlias = DatasetRecord | ClassifierRecord | ExplainerRecord
 R = TypeVar("R", DatasetRecord, ClassifierRecord, ExplainerRecord)
 KINDS: dict[Kind, str] = {"datasets": "data set", "classifiers": "classifier", "explainers": "explainer"}
+KIND_OF: dict[type[Record], Kind]
+KIND_OF = {DatasetRecord: "datasets", ClassifierRecord: "classifiers", ExplainerRecord: "explainers"}
 FILES = ("token", "open.html", "trainings.json")
 MARKER = ".sparcets-studio.json"
 CONTENT = (*KINDS, *FILES, MARKER)
@@ -95,29 +97,21 @@ class Workspace:
             raise ApiError(404, "not_found", f"no {KINDS[kind]} {name!r} in the workspace.")
         return inside(self.folder / kind, name)
 
-    def datasets(self) -> list[DatasetRecord]:
-        """Return all data sets, oldest first."""
-        return self._records("datasets", DatasetRecord)
+    def records(self, model: type[R]) -> list[R]:
+        """Return the records of all items of a kind, oldest first."""
+        found = []
+        for path in (self.folder / KIND_OF[model]).iterdir():
+            if ID.fullmatch(path.name) is None:
+                continue
+            try:
+                found.append(((path / RECORD).stat().st_mtime_ns, path.name, _read(path, model)))
+            except (OSError, FileFormatError) as error:  # removed meanwhile, or damaged
+                log.warning("skipped %s: %s", path, error)
+        return [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
 
-    def classifiers(self) -> list[ClassifierRecord]:
-        """Return all classifiers, oldest first."""
-        return self._records("classifiers", ClassifierRecord)
-
-    def explainers(self) -> list[ExplainerRecord]:
-        """Return all explainers, oldest first."""
-        return self._records("explainers", ExplainerRecord)
-
-    def dataset(self, name: str) -> DatasetRecord:
-        """Return a data set's record."""
-        return _read(self.path("datasets", name), DatasetRecord)
-
-    def classifier(self, name: str) -> ClassifierRecord:
-        """Return a classifier's record."""
-        return _read(self.path("classifiers", name), ClassifierRecord)
-
-    def explainer(self, name: str) -> ExplainerRecord:
-        """Return an explainer's record."""
-        return _read(self.path("explainers", name), ExplainerRecord)
+    def record(self, model: type[R], name: str) -> R:
+        """Return the record of an item."""
+        return _read(self.path(KIND_OF[model], name), model)
 
     @contextmanager
     def create(self, kind: Kind, name: str) -> Iterator[Path]:
@@ -129,9 +123,9 @@ class Workspace:
             make_private(item)
             item.rename(self.folder / kind / name)
 
-    def add(self, kind: Kind, record: Record, fill: Callable[[Path], object] = lambda folder: None) -> None:
+    def add(self, record: Record, fill: Callable[[Path], object] = lambda folder: None) -> None:
         """Add an item: its record, and the files that ``fill`` writes into its folder."""
-        with self.create(kind, record.id) as folder:
+        with self.create(KIND_OF[type(record)], record.id) as folder:
             fill(folder)
             write_record(folder, record)
 
@@ -155,25 +149,14 @@ class Workspace:
         """Remove an item that no other item depends on."""
         path = self.path(kind, name)
         users = {
-            "datasets": [c.id for c in self.classifiers() if c.dataset == name],
-            "classifiers": [e.id for e in self.explainers() if e.classifier == name],
+            "datasets": [c.id for c in self.records(ClassifierRecord) if c.dataset == name],
+            "classifiers": [e.id for e in self.records(ExplainerRecord) if e.classifier == name],
             "explainers": [],
         }[kind]
         if users:
             raise ApiError(409, "in_use", f"{name} is used by {', '.join(users)}. Remove that first.")
         with self.hidden(kind, name) as hidden:  # moved there first, so that a half-removed folder is never listed
             path.rename(hidden / name)
-
-    def _records(self, kind: Kind, model: type[R]) -> list[R]:
-        found = []
-        for path in (self.folder / kind).iterdir():
-            if ID.fullmatch(path.name) is None:
-                continue
-            try:
-                found.append(((path / RECORD).stat().st_mtime_ns, path.name, _read(path, model)))
-            except (OSError, FileFormatError) as error:  # removed meanwhile, or damaged
-                log.warning("skipped %s: %s", path, error)
-        return [record for _, _, record in sorted(found, key=lambda entry: entry[:2])]
 
 
 def new_id(*words: str) -> str:

@@ -192,13 +192,13 @@ def _begin_studio(process: Process, rng: Rng) -> None:
 
 @interrupted("studio", seconds=1.5, ends=False, begin=_begin_studio)
 def studio(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
-    from sparcets.studio.workspace import Workspace
+    from sparcets.studio.workspace import KIND_OF, Workspace
 
     def check() -> str:
         if not (own / "w").exists():
             return ""
         workspace = Workspace(own / "w")
-        listed = [record.id for record in (*workspace.datasets(), *workspace.classifiers(), *workspace.explainers())]
+        listed = [record.id for model in KIND_OF for record in workspace.records(model)]
         found = [path.name for kind in ("datasets", "classifiers") for path in (own / "w" / kind).iterdir()]
         whole = [name for name in found if not name.startswith(".")]
         return "" if sorted(listed) == sorted(whole) else f"the studio lists {listed} of {whole}"

@@ -267,13 +267,14 @@ class Upload(Killed):
 
     def check(self, own: Path, task: Task) -> str:
         from sparcets.studio.items import load
+        from sparcets.studio.models import DatasetRecord
         from sparcets.studio.workspace import Workspace
 
         workspace = Workspace(own)
-        for record in workspace.datasets():
+        for record in workspace.records(DatasetRecord):
             load(workspace, record)  # raises if it is not whole
         visible = [p.name for p in (own / "datasets").iterdir() if not p.name.startswith(".")]
-        listed = [record.id for record in workspace.datasets()]
+        listed = [record.id for record in workspace.records(DatasetRecord)]
         return "" if sorted(visible) == sorted(listed) else f"of {visible}, the studio lists {listed}"
 
     def check_again(self, own: Path, task: Task, reference: Path) -> str:

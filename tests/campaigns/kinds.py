@@ -185,9 +185,10 @@ def _write_record(folder: Path) -> None:
 
 
 def _read_record(folder: Path) -> Any:
+    from sparcets.studio.models import DatasetRecord
     from sparcets.studio.workspace import Workspace
 
-    return Workspace(folder).dataset("mine").model_dump()
+    return Workspace(folder).record(DatasetRecord, "mine").model_dump()
 
 
 # Data sets

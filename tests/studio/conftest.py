@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 import sparcets as sp
 from sparcets.studio.app import create_app
 from sparcets.studio.items import dataset_record
-from sparcets.studio.models import FitExplainer, Limits, TrainClassifier
+from sparcets.studio.models import ExplainerRecord, FitExplainer, Limits, TrainClassifier
 from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.uploads import read_dataset
 from sparcets.studio.workspace import Workspace, write_record
@@ -119,7 +119,7 @@ def shared(template, tmp_path_factory):
     clf = sp.load_classifier(sample.folder / "classifiers" / sample.classifier)
     ds = sp.load_dataset(sample.folder / "datasets" / sample.dataset / "own.npz", seed=0)
     explainer = sp.Explainer(clf, sp.ExplainerConfig.quick()).fit(ds)
-    like = workspace.explainer(sample.nearest)
+    like = workspace.record(ExplainerRecord, sample.nearest)
     with workspace.create("explainers", sample.sparcets) as folder:
         explainer.save(folder)
         named = {"id": sample.sparcets, "method": "sparcets", "summary": explainer.summary()}

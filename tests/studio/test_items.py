@@ -16,10 +16,17 @@ from sparcets.methods.folder import CLASSIFIER, EXPLAINER, load_fit, write_fit
 from sparcets.models.own_model import OwnModel
 from sparcets.studio.items import add_fit
 from sparcets.studio.jobs import Jobs
-from sparcets.studio.models import ExplainRequest, FitExplainer, Limits, TrainClassifier
+from sparcets.studio.models import (
+    ClassifierRecord,
+    ExplainerRecord,
+    ExplainRequest,
+    FitExplainer,
+    Limits,
+    TrainClassifier,
+)
 from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.service import StudioService
-from sparcets.studio.workspace import Workspace
+from sparcets.studio.workspace import KIND_OF, Workspace
 from tests.http_api import error
 
 from .conftest import API, npz_bytes
@@ -125,8 +132,8 @@ def test_a_fit_is_used_as_it_is(fit, tmp_path):
     workspace = Workspace(tmp_path / "workspace")
     record = add_fit(workspace, run, explainer, fit / CLASSIFIER, fit / EXPLAINER)
     assert add_fit(workspace, run, explainer, fit / CLASSIFIER, fit / EXPLAINER) == record  # once
-    assert [len(items()) for items in (workspace.datasets, workspace.classifiers, workspace.explainers)] == [1, 1, 1]
-    assert workspace.classifier(record.classifier).test_accuracy == 0.9
+    assert [len(workspace.records(model)) for model in KIND_OF] == [1, 1, 1]
+    assert workspace.record(ClassifierRecord, record.classifier).test_accuracy == 0.9
     ds = sp.load_dataset(fit / "gait.npz", seed=3, test_size=0.3)
     service = StudioService(workspace, Limits(), "cpu")
     e = service.answers.explanation(ExplainRequest(explainer=record.id, rows=[2, len(ds.X_test)]))
@@ -146,6 +153,6 @@ def test_the_command_copies_it(fit, tmp_path, monkeypatch):
     command = ["studio", "--workspace", str(tmp_path / "w"), "--explainer", str(fit), "--device", "cpu"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
-    assert len(Workspace(tmp_path / "w").explainers()) == 1
+    assert len(Workspace(tmp_path / "w").records(ExplainerRecord)) == 1
     result = CliRunner().invoke(app, [*command[:-4], "--explainer", str(tmp_path)])
     assert result.exit_code != 0

@@ -7,6 +7,7 @@ import pytest
 from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.io.files import TEMPORARY
 from sparcets.io.folders import MARKER as TEMPORARY_MARKER
+from sparcets.studio.models import ExplainerRecord
 from sparcets.studio.workspace import RECORD, Workspace
 from sparcets.web.errors import ApiError
 from tests.campaigns.folders import snapshot
@@ -28,7 +29,7 @@ def test_a_damaged_folder_does_not_hide_the_others(sample, caplog):
     for name, text in (("broken", "{"), ("other", '{"id": "other"}')):
         (sample.folder / "explainers" / name).mkdir()
         (sample.folder / "explainers" / name / RECORD).write_text(text)
-    assert [e.id for e in Workspace(sample.folder).explainers()] == ["nearest", "ics"]
+    assert [e.id for e in Workspace(sample.folder).records(ExplainerRecord)] == ["nearest", "ics"]
     assert "broken" in caplog.text
 
 
