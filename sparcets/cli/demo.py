@@ -16,7 +16,7 @@ PATIENCE = 5  # of the classifier's training: the usual one takes twice as long,
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("demo"),
     seed: Seed = 0,
     device: Device = "auto",
     json: Json = False,

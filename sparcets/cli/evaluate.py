@@ -25,7 +25,7 @@ def evaluate(
             "of your own, give the option again with FILE.py:FUNCTION: the file is run, and never without being named.",
         ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="File to save the scores to (.json).")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to save the scores to (.json).")] = None,
     option: DataOptions = None,
     seed: Seed = 0,
     device: Device = "auto",

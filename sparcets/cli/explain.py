@@ -138,7 +138,6 @@ def explain(
     queries: Annotated[
         Path | None,
         typer.Option(
-            "--queries",
             help="Parquet or Arrow file, or folder of them: explain all series in it, into the folder --out.",
         ),
     ] = None,
@@ -151,10 +150,10 @@ def explain(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="File for the explanation (.npz); with --queries, folder of Parquet files."),
+        typer.Option(help="File for the explanation (.npz); with --queries, folder of Parquet files."),
     ] = None,
     plots: Annotated[
-        Path | None, typer.Option("--plots", help="Folder for a figure of each answer that changes something.")
+        Path | None, typer.Option(help="Folder for a figure of each answer that changes something.")
     ] = None,
     sparsity: Annotated[
         float | None, typer.Option(help="Change at most this share of the entries that may change.")

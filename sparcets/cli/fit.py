@@ -24,7 +24,7 @@ MODEL_OF_NUMBERS = (
 
 def fit(
     dataset: options.Data,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the classifier and the explainer.")],
+    out: Annotated[Path, typer.Option(help="Folder for the classifier and the explainer.")],
     method: Annotated[str, typer.Option("--method", "-m", help="Explainer; see: sparcets list.")] = "sparcets",
     classifier: Annotated[
         str, typer.Option("--classifier", "-c", help="Architecture to train, or folder of a saved classifier.")
@@ -39,7 +39,7 @@ def fit(
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", help="Folder for checkpoints, from which an interrupted training is resumed."),
+        typer.Option(help="Folder for checkpoints, from which an interrupted training is resumed."),
     ] = None,
     setting: Annotated[Many, repeated("Setting of the explainer, as key=value", "--set")] = None,
     classifier_setting: Annotated[Many, repeated("Setting of the classifier, as key=value", "--set-classifier")] = None,
@@ -166,7 +166,7 @@ def _classifier_builder(asked: options.Options) -> Any:
 
 def export(
     model: Annotated[Path, typer.Argument(help="Folder written by `sparcets fit`.")],
-    out: Annotated[Path, typer.Option("--out", help="File to write (.onnx).")],
+    out: Annotated[Path, typer.Option(help="File to write (.onnx).")],
     own: options.NamedAgain = None,
     device: options.Device = "auto",
     json: options.Json = False,

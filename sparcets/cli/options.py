@@ -24,13 +24,11 @@ Seed = Annotated[int, typer.Option(help="Random seed.")]
 Device = Annotated[str, typer.Option(help="Device of the networks: auto, cpu, cuda, cuda:1 or mps.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Engine = Annotated[
-    str, typer.Option("--engine", help="Where the work is done: local (processes on this machine), or ray (a cluster).")
+    str, typer.Option(help="Where the work is done: local (processes on this machine), or ray (a cluster).")
 ]
 Address = Annotated[
     str | None,
-    typer.Option(
-        "--address", help="Address of the Ray cluster, host:port; default: that of this machine, or a new one on it."
-    ),
+    typer.Option(help="Address of the Ray cluster, host:port; default: that of this machine, or a new one on it."),
 ]
 Workers = Annotated[
     int | None,
@@ -168,20 +166,14 @@ Target = Annotated[
 ]
 Excluded = Annotated[str | None, typer.Option("--not", help="Instead of a target: any class but this one.")]
 Confidence = Annotated[float | None, typer.Option(help="Least probability of the target that counts as reached.")]
-AtLeast = Annotated[
-    float | None, typer.Option("--at-least", help="For a model of numbers: the least that counts as reached.")
-]
-AtMost = Annotated[
-    float | None, typer.Option("--at-most", help="For a model of numbers: the most that counts as reached.")
-]
-Between = Annotated[str | None, typer.Option("--between", help="For a model of numbers: the range, as LOW:HIGH.")]
+AtLeast = Annotated[float | None, typer.Option(help="For a model of numbers: the least that counts as reached.")]
+AtMost = Annotated[float | None, typer.Option(help="For a model of numbers: the most that counts as reached.")]
+Between = Annotated[str | None, typer.Option(help="For a model of numbers: the range, as LOW:HIGH.")]
 Change = Annotated[
     float | None,
-    typer.Option("--change", help="For a model of numbers: at least so much more than now; if negative, less."),
+    typer.Option(help="For a model of numbers: at least so much more than now; if negative, less."),
 ]
-Of = Annotated[
-    str | None, typer.Option("--of", help="Name or index of the number that is asked for; default: all of them.")
-]
+Of = Annotated[str | None, typer.Option(help="Name or index of the number that is asked for; default: all of them.")]
 
 
 TARGETS = ("target", "excluded", "at_least", "at_most", "between", "change")
@@ -227,7 +219,6 @@ def parse_target(asked: Options, info: SeriesInfo) -> Any:
 Model = Annotated[
     str | None,
     typer.Option(
-        "--model",
         help="Your own model: an .onnx file, or FILE.py:FUNCTION. The Python file is run; its function takes nothing "
         "and returns anything that sp.wrap takes.",
     ),
@@ -243,7 +234,6 @@ NamedAgain = Annotated[
 Output = Annotated[
     str | None,
     typer.Option(
-        "--output",
         help="What your own model returns: logits, probabilities or sigmoid; the key or index of a part of it; or "
         "both, as logits:KEY.",
     ),
@@ -251,13 +241,10 @@ Output = Annotated[
 Layout = Annotated[
     str | None,
     typer.Option(
-        "--layout",
         help="How your own model wants its series: btf (batch, time, features), bft, or flat (batch, time * features).",
     ),
 ]
-Classes = Annotated[
-    str | None, typer.Option("--classes", help="Names of your own model's classes in its order, as NAME,NAME,….")
-]
+Classes = Annotated[str | None, typer.Option(help="Names of your own model's classes in its order, as NAME,NAME,….")]
 
 
 def own_model(model: str | None, output: str | None, layout: str | None, classes: str | None) -> OwnModel | None:

@@ -32,13 +32,11 @@ def report(
     explanation: Annotated[Path, typer.Argument(help="File saved by `sparcets explain --out` (.npz).")],
     out: Annotated[
         Path,
-        typer.Option("--out", help="File for the page (.html), or with --answer for the figure (.pdf, .png or .svg)."),
+        typer.Option(help="File for the page (.html), or with --answer for the figure (.pdf, .png or .svg)."),
     ] = Path("report.html"),
     scores: Annotated[
         Path | None,
-        typer.Option(
-            "--scores", help="File saved by `sparcets evaluate --out`; adds measures that need data or judges."
-        ),
+        typer.Option(help="File saved by `sparcets evaluate --out`; adds measures that need data or judges."),
     ] = None,
     answer: Annotated[
         int | None, typer.Option("--answer", "-a", help="Index of an answer, to draw a figure of it instead of a page.")

@@ -14,7 +14,7 @@ Host = Annotated[str, typer.Option(help="Address to listen on; by default that o
 
 
 def studio(
-    workspace: Annotated[Path, typer.Option("--workspace", help="Folder for data, classifiers and explainers.")] = Path(
+    workspace: Annotated[Path, typer.Option(help="Folder for data, classifiers and explainers.")] = Path(
         "sparcets-studio"
     ),
     host: Host = "127.0.0.1",

@@ -9,10 +9,12 @@ import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection, wait
-from typing import Any, ClassVar, TypeVar
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sparcets.core.errors import CapabilityError, ConfigError
 from sparcets.core.registry import Registry
@@ -111,33 +113,34 @@ class LocalEngine(Engine):
                 item = queue.popleft()
                 yield item, attempt(function, item)[1]
             return
-        threads = threads_per_worker(workers)
-        pool: list[_Worker] = []
-        any_started = False  # whether any worker has started successfully
+        threads, any_started = str(threads_per_worker(workers)), False
+        idle: list[WorkerProcess[None]] = []
+        busy: dict[Future[tuple[str, Any]], tuple[WorkerProcess[None], T]] = {}
         try:
-            while queue or any(worker.busy for worker in pool):
-                pool = [worker for worker in pool if worker.alive]
-                for worker in [w for w in pool if not w.busy][: len(queue)]:
-                    worker.submit(queue.popleft())
-                while queue and len(pool) < workers:
-                    pool.append(_Worker(function, threads))
-                    pool[-1].submit(queue.popleft())
-                by_connection = {worker.connection: worker for worker in pool if worker.busy}
-                for connection in wait(list(by_connection)):
-                    worker = by_connection[connection]  # type: ignore[index]
-                    outcome = worker.receive()
-                    if outcome is _READY:
-                        any_started = True
-                        continue
-                    if not worker.ready and not any_started:
+            while queue or busy:
+                while queue and (idle or len(busy) < workers):
+                    if not idle:
+                        with _interrupts_blocked():
+                            idle.append(WorkerProcess(_begin, _prepare, function, threads=threads))
+                    worker, item = idle.pop(), queue.popleft()
+                    busy[worker.submit(_run, item)] = (worker, item)
+                for future in wait(busy, return_when=FIRST_COMPLETED).done:
+                    worker, item = busy.pop(future)
+                    how, value = _outcome(worker, future)
+                    any_started = any_started or (worker.first.done() and worker.first.exception() is None)
+                    if not any_started:
                         raise CapabilityError(
-                            f"no worker process could be started: {outcome} If this is called from a script, put the "
+                            f"no worker process could be started: {value} If this is called from a script, put the "
                             "call under: if __name__ == '__main__':"
                         )
-                    yield worker.release(), outcome
+                    if how == "result":
+                        idle.append(worker)
+                    else:
+                        worker.kill()
+                    yield item, value
         finally:
-            for worker in pool:
-                worker.stop()
+            for worker in [*idle, *(worker for worker, _ in busy.values())]:
+                worker.kill()
 
 
 def attempt(function: Callable[[Any], Any], item: Any) -> tuple[str, Any]:
@@ -161,91 +164,68 @@ def threads_per_worker(workers: int) -> int:
     return max(1, min(cores // workers, limit))
 
 
-_READY = object()
 _starting = threading.Lock()  # the environment belongs to all threads
+_function: Any = None  # of this process, if it is a worker
 
 
-class _Worker:
-    """A worker process and its current item, as seen by the parent."""
+class WorkerProcess(Generic[T]):
+    """A process that runs one function after the other; ``first`` is the future of the first of them.
 
-    def __init__(self, function: Callable[[Any], Any], threads: int) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.connection, child_end = context.Pipe()
-        self.process = context.Process(target=_serve, args=(child_end,), daemon=True)
-        with starting_process(dict.fromkeys(THREADS, str(threads))):  # read on import
+    It calls ``begin`` before, and ends with this process.
+    """
+
+    def __init__(self, begin: Callable[[], object], first: Callable[..., T], *arguments: Any, threads: str) -> None:
+        self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=begin)
+        with starting_process(dict.fromkeys(THREADS, threads)):  # read on import
             resource_tracker.ensure_running()  # started with the first process; it would unblock interrupts
-            with _interrupts_blocked():
-                self.process.start()
-        child_end.close()  # so that recv raises EOFError when the process dies
-        self.ready = self.busy = False
-        self.alive = True
-        self._item: Any = None
-        self._send(function)
+            self.first: Future[T] = self._executor.submit(first, *arguments)
+        (self.process,) = self._executor._processes.values()
 
-    def submit(self, item: Any) -> None:
-        self._item, self.busy = item, True
-        self._send(item)
-
-    def receive(self) -> Any:
-        """Return a result, the exception raised, or ``_READY`` once, when the process has started."""
+    def submit(self, function: Callable[..., R], *arguments: Any) -> Future[R]:
+        """Run a function; the result raises ``BrokenProcessPool`` if the process has ended, or ends meanwhile."""
         try:
-            kind, value = self.connection.recv()
-        except (EOFError, OSError):
-            self._retire()
-            return ChildProcessError(_exit_cause(self.process.exitcode))
-        except Exception as error:  # an exception that cannot be unpickled here
-            kind, value = "raised", error
-        if kind == "ready":
-            self.ready = True
-            return _READY
-        if kind == "raised":
-            self._retire()
-        return value
+            return self._executor.submit(function, *arguments)
+        except BrokenProcessPool as error:
+            failed: Future[R] = Future()
+            failed.set_exception(error)
+            return failed
 
-    def release(self) -> Any:
-        """Mark the worker as idle and return the item it has finished."""
-        self.busy = False
-        return self._item
-
-    def stop(self) -> None:
-        if self.busy:
-            self.process.terminate()
-        if self.alive:
-            self._retire()
-
-    def _send(self, message: Any) -> None:
-        with suppress(OSError):  # the process is dead, which the next receive reports
-            self.connection.send(message)
-
-    def _retire(self) -> None:
-        self.alive = False
-        self.connection.close()
-        self.process.join(timeout=0.5)  # a process that is already exiting keeps its own exit code
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join(timeout=5)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
+    def kill(self) -> None:
+        """End the process at once."""
+        self.process.kill()
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
 
-def _serve(connection: Connection[Any, Any]) -> None:
-    """Main loop of a worker process."""
+def _outcome(worker: WorkerProcess[Any], future: Future[tuple[str, Any]]) -> tuple[str, Any]:
+    """Return what became of an item: its result, or what was raised."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        worker.process.join()
+        return "raised", ChildProcessError(_exit_cause(worker.process.exitcode))
+    except Exception as error:  # an item that cannot be pickled
+        return "raised", error
+
+
+def _begin() -> None:
     # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers. Until here, a worker
     # was started with the signal blocked.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=exit_with_parent, daemon=True).start()
-    with suppress(EOFError, OSError):
-        function = connection.recv()
-        connection.send(("ready", None))
-        while True:
-            outcome = attempt(function, connection.recv())
-            try:
-                connection.send(outcome)
-            except OSError:
-                raise
-            except Exception as error:  # not picklable
-                connection.send(unsendable(outcome[1], error))
+
+
+def _prepare(function: Callable[[Any], Any]) -> None:
+    global _function
+    _function = function
+
+
+def _run(item: Any) -> tuple[str, Any]:
+    how, value = attempt(_function, item)
+    try:
+        ForkingPickler.loads(ForkingPickler.dumps(value))
+    except Exception as error:
+        return unsendable(value, error)
+    return how, value
 
 
 def exit_with_parent() -> None:

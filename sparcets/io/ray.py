@@ -15,7 +15,6 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,20 +58,82 @@ class RayEngine(Engine):
         return max(1, int(self._ray.cluster_resources().get("GPU" if self._has_gpus() else "CPU", 1)))
 
     def _map(self, function: Callable[[T], R], queue: deque[T], workers: int) -> Iterator[tuple[T, R | Exception]]:
-        pool = _Pool(self._ray, function, workers, gpus=self._has_gpus())
-        lost: deque[_Task] = deque()  # whose workers died
+        gpus = int(self._has_gpus())
+        kind = self._ray.remote(num_cpus=1 - gpus, num_gpus=gpus, max_restarts=0)(_Actor)
+        # What a process that is started here would have too.
+        variables = {name: text for name, text in os.environ.items() if name.startswith("SPARCETS_")}
+        here = (str(Path.cwd()), variables, self._ray.cloudpickle.dumps(function))
+        lost: deque[tuple[T, int]] = deque()  # items whose workers died, and how many did
+        busy: dict[Any, tuple[Any, T, int]] = {}  # actor, item and deaths by the reference of the result
+        idle: list[Any] = []
+        avoided: set[str] = set()  # nodes whose disk is full, or the like
+        any_answered = False
+        patience: float | None = PATIENCE
         try:
-            while queue or lost or pool.busy:
-                while idle := pool.idle(len(queue) + len(lost)):
-                    idle.submit(lost.popleft() if lost else _Task(queue.popleft()))
-                for task, outcome in pool.wait():
-                    task.deaths += isinstance(outcome, ChildProcessError)
-                    if isinstance(outcome, ChildProcessError) and task.deaths < ATTEMPTS:
-                        lost.append(task)
+            while queue or lost or busy:
+                while (queue or lost) and (idle or len(busy) < workers):
+                    item, deaths = lost.popleft() if lost else (queue.popleft(), 0)
+                    actor = idle.pop() if idle else self._new_actor(kind, avoided).remote(*here)
+                    busy[actor.run.remote(item)] = (actor, item, deaths)
+                while idle:  # what they occupy may be what others wait for
+                    self._end(idle.pop())
+                done, _ = self._ray.wait([*busy], timeout=None if any_answered else patience)
+                if not done and patience:
+                    log.warning("no worker of the Ray cluster has answered yet; waiting")
+                    patience = None
+                for reference in done:
+                    actor, item, deaths = busy.pop(reference)
+                    node, how, value = self._result(reference)
+                    if how == "result":
+                        idle.append(actor)
                     else:
-                        yield task.item, outcome
+                        self._end(actor)
+                    if how == "died" and deaths + 1 < ATTEMPTS:
+                        lost.append((item, deaths + 1))
+                        continue
+                    if how == "unstarted":
+                        workers -= 1
+                        if not any_answered or not workers:
+                            raise value
+                        lost.append((item, deaths))
+                        continue
+                    if how == "raised" and isinstance(value, OSError):
+                        avoided.add(node)
+                    any_answered = True
+                    yield item, value
         finally:
-            pool.close()
+            for actor in [*idle, *(actor for actor, *_ in busy.values())]:
+                self._end(actor)
+
+    def _new_actor(self, kind: Any, avoided: set[str]) -> Any:
+        """Return the class of a new worker, on none of the nodes to be avoided if there are others."""
+        others = {node["NodeID"] for node in self._ray.nodes() if node["Alive"]} - avoided
+        if not avoided or not others:
+            return kind
+        strategies: Any = importlib.import_module("ray.util.scheduling_strategies")
+        other = {"ray.io/node-id": strategies.NotIn(*sorted(avoided))}
+        return kind.options(scheduling_strategy=strategies.NodeLabelSchedulingStrategy(hard=other))
+
+    def _result(self, reference: Any) -> tuple[str, str, Any]:
+        """Return the node, what became of an item there, and its result or the error."""
+        errors = self._ray.exceptions
+        try:
+            found: tuple[str, str, Any] = self._ray.get(reference)
+        except (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError) as error:
+            log.info("ray: %s", _one_line(error))
+            if getattr(error, "actor_init_failed", False):
+                why = _one_line(str(error).strip().rpartition("\n")[2])
+                why = f"no worker could be started on the Ray cluster: {why}. Every node needs the same version"
+                return "", "unstarted", CapabilityError(f"{why} of sparcets.")
+            died = f"{ATTEMPTS} workers of the Ray cluster died with it; if nodes ran out of memory, use fewer workers."
+            return "", "died", ChildProcessError(died)
+        except errors.RayError as error:
+            return "", "raised", RuntimeError(f"the worker on the Ray cluster failed: {_one_line(error)}.")
+        return found
+
+    def _end(self, actor: Any) -> None:
+        with suppress(Exception):  # it may be dead, or the cluster may
+            self._ray.kill(actor)
 
     def _has_gpus(self) -> bool:
         return self.device != "cpu" and self._ray.cluster_resources().get("GPU", 0) >= 1
@@ -119,145 +180,25 @@ def _one_line(error: object) -> str:
     return " ".join(str(error).split())[:300].rstrip(".")
 
 
-@dataclass
-class _Task:
-    """An item, and how many workers died with it."""
-
-    item: Any
-    deaths: int = 0
-
-
 class _Actor:
     """What runs on the cluster: a worker's process."""
 
-    def __init__(self, folder: str, variables: dict[str, str]) -> None:
+    def __init__(self, folder: str, variables: dict[str, str], function: bytes) -> None:
+        import ray
+
         # Before anything is imported that reads them. Ray's own number of threads is that of the node, if it has one.
         os.environ.update({**variables, **dict.fromkeys(THREADS, "1")})
         with suppress(OSError):  # a folder of another machine
             os.chdir(folder)  # so that relative paths mean the same
-        self.function: Any = None
-
-    def prepare(self, function: bytes) -> str:
-        """Load the function; return the node."""
-        import ray
-
         self.function = ray.cloudpickle.loads(function)
-        return str(ray.get_runtime_context().get_node_id())
+        self.node = str(ray.get_runtime_context().get_node_id())
 
-    def run(self, item: Any) -> tuple[str, Any]:
-        """Return the function's result, or what it raised."""
+    def run(self, item: Any) -> tuple[str, str, Any]:
+        """Return the node, whether the function returned or raised, and what."""
         cloudpickle: Any = importlib.import_module("ray.cloudpickle")
-        outcome = attempt(self.function, item)
+        how, value = attempt(self.function, item)
         try:
-            cloudpickle.loads(cloudpickle.dumps(outcome[1]))
+            cloudpickle.loads(cloudpickle.dumps(value))
         except Exception as error:
-            return unsendable(outcome[1], error)
-        return outcome
-
-
-class _Worker:
-    """An actor and its current task, as seen by the driver."""
-
-    def __init__(self, actor: Any, function: bytes) -> None:
-        self.actor, self.node = actor, ""
-        self.task: _Task | None = None
-        self.reference: Any = actor.prepare.remote(function)
-
-    def submit(self, task: _Task) -> None:
-        self.task = task
-        self.reference = self.actor.run.remote(task.item)
-
-
-class _Pool:
-    """The workers of one call."""
-
-    def __init__(self, ray: Any, function: Callable[[Any], Any], size: int, *, gpus: bool) -> None:
-        self.ray, self.size = ray, size
-        self.function = ray.cloudpickle.dumps(function)
-        self.kind = ray.remote(num_cpus=0 if gpus else 1, num_gpus=1 if gpus else 0, max_restarts=0)(_Actor)
-        # What a process that is started here would have too.
-        self.here = (str(Path.cwd()), {name: text for name, text in os.environ.items() if name.startswith("SPARCETS_")})
-        self.workers: list[_Worker] = []
-        self.avoided: set[str] = set()  # nodes whose disk is full, or the like
-        self.any_ready, self.failed_starts, self.warned = False, 0, False
-
-    @property
-    def busy(self) -> bool:
-        return any(worker.task is not None for worker in self.workers)
-
-    def idle(self, needed: int) -> _Worker | None:
-        """Return a worker that can take a task, if tasks are ``needed`` to be done; start those that are missing."""
-        if not needed:
-            return None
-        free = [worker for worker in self.workers if worker.reference is None]
-        starting = sum(worker.reference is not None and worker.task is None for worker in self.workers)
-        for _ in range(min(self.size - len(self.workers), needed - len(free) - starting)):
-            self.workers.append(_Worker(self._new_actor(), self.function))
-        return free[0] if free else None
-
-    def wait(self) -> Iterator[tuple[_Task, Any]]:
-        """Wait until something happens; yield the tasks that are finished, with their outcomes."""
-        by_reference = {worker.reference: worker for worker in self.workers if worker.reference is not None}
-        done, _ = self.ray.wait([*by_reference], timeout=None if self.busy else PATIENCE)
-        if not done and not self.warned:
-            self.warned = True
-            log.warning("no worker of the Ray cluster is free yet; waiting")
-        for reference in done:
-            worker = by_reference[reference]
-            kind, value = self._result(reference)
-            task, worker.task, worker.reference = worker.task, None, None
-            if task is None:
-                self._started(worker, kind, value)
-                continue
-            if kind == "raised":
-                if isinstance(value, OSError) and not isinstance(value, ChildProcessError):
-                    self.avoided.add(worker.node)
-                self._retire(worker)
-            yield task, value
-
-    def close(self) -> None:
-        """End all workers."""
-        for worker in [*self.workers]:
-            self._retire(worker)
-
-    def _new_actor(self) -> Any:
-        others = {node["NodeID"] for node in self.ray.nodes() if node["Alive"]} - self.avoided
-        if not self.avoided or not others:
-            return self.kind.remote(*self.here)
-        strategies: Any = importlib.import_module("ray.util.scheduling_strategies")
-        other = {"ray.io/node-id": strategies.NotIn(*sorted(self.avoided))}
-        elsewhere = strategies.NodeLabelSchedulingStrategy(hard=other)
-        return self.kind.options(scheduling_strategy=elsewhere).remote(*self.here)
-
-    def _result(self, reference: Any) -> tuple[str, Any]:
-        errors = self.ray.exceptions
-        try:
-            value = self.ray.get(reference)
-        except (errors.RayActorError, errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError) as error:
-            log.info("ray: %s", _one_line(error))
-            return "raised", ChildProcessError(
-                f"{ATTEMPTS} workers of the Ray cluster died with it; if nodes ran out of memory, use fewer workers."
-            )
-        except errors.RayError as error:
-            return "raised", RuntimeError(f"the worker on the Ray cluster failed: {_one_line(error)}.")
-        return value if isinstance(value, tuple) else ("ready", value)
-
-    def _started(self, worker: _Worker, kind: str, value: Any) -> None:
-        if kind == "ready":
-            worker.node = value
-            self.any_ready, self.failed_starts = True, 0
-            return
-        self._retire(worker)
-        self.failed_starts += 1
-        hopeless = self.failed_starts >= ATTEMPTS and not self.workers
-        if hopeless or (not self.any_ready and not isinstance(value, ChildProcessError)):
-            raise CapabilityError(
-                f"no worker could be started on the Ray cluster: {_one_line(value)}. Every node needs the same version "
-                "of sparcets."
-            )
-
-    def _retire(self, worker: _Worker) -> None:
-        if worker in self.workers:
-            self.workers.remove(worker)
-        with suppress(Exception):  # it may be dead, or the cluster may
-            self.ray.kill(worker.actor)
+            how, value = unsendable(value, error)
+        return self.node, how, value

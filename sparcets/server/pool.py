@@ -1,18 +1,14 @@
-"""The workers as the server sees them: each an executor with one process, and replaced when it dies."""
+"""The workers as the server sees them: each a process, which is replaced when it dies."""
 
 from __future__ import annotations
 
 import logging
-import multiprocessing
-import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +17,7 @@ import numpy as np
 
 from sparcets import __version__
 from sparcets.core.errors import SparcetsError
-from sparcets.io.engines import THREADS, exit_with_parent, starting_process
+from sparcets.io.engines import WorkerProcess, exit_with_parent
 from sparcets.server.answers import Outcome, Query, answer_batch
 
 if TYPE_CHECKING:
@@ -80,7 +76,7 @@ def describe(explainer: BaseExplainer[Any]) -> dict[str, Any]:
         "sampling_rate": info.sampling_rate,
         "mutable": of_series.mutable.tolist(),
         "classes": list(info.class_names),
-        "outputs": list(info.numbers.names) if info.is_regression else [],
+        "outputs": [] if info.outcome is None else list(info.outcome.names),
         "side": [] if info.side is None else list(info.side.names),
         "summary": explainer.summary(),
     }
@@ -96,8 +92,7 @@ class Worker:
 
     def __init__(self, folder: Path, device: str, own_model: str | None = None) -> None:
         self._arguments = (folder, device, own_model)
-        self._executor: ProcessPoolExecutor | None = None
-        self._pid = 0
+        self._process: WorkerProcess[dict[str, Any]] | None = None
         self._closed = threading.Event()
 
     def start(self) -> dict[str, Any]:
@@ -105,15 +100,11 @@ class Worker:
 
         To be called in a thread in which the signals that stop the server are blocked, as they then are in the process.
         """
-        self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=begin)
-        with starting_process(dict.fromkeys(THREADS, "1")):  # read on import
-            resource_tracker.ensure_running()  # else the first process would start it, which unblocks Ctrl-C
-            process = self._executor.submit(os.getpid)
+        self._process = WorkerProcess(begin, load, *self._arguments, threads="1")
         try:
-            self._pid = process.result()
-            return self._executor.submit(load, *self._arguments).result()
+            return self._process.first.result()
         except BaseException:
-            self._executor.shutdown(wait=False)
+            self._process.kill()
             raise
 
     def replace(self, started: Callable[[], object]) -> None:
@@ -122,33 +113,26 @@ class Worker:
 
     def ask(self, question: str, queries: Sequence[Query]) -> Future[list[Outcome]]:
         """Explain a batch; the result raises ``BrokenProcessPool`` if the process has ended, or ends meanwhile."""
-        assert self._executor is not None  # it has started
-        try:
-            return self._executor.submit(answer, question, queries)
-        except BrokenProcessPool as error:
-            failed: Future[list[Outcome]] = Future()
-            failed.set_exception(error)
-            return failed
+        assert self._process is not None  # it has started
+        return self._process.submit(answer, question, queries)
 
     def watch(self, ended: Callable[[], object]) -> None:
         """Call ``ended`` in another thread when the present process ends, also if nobody asks it anything."""
-        sentinels = [p.sentinel for p in multiprocessing.active_children() if p.pid == self._pid]
+        assert self._process is not None  # it has started
+        sentinel = self._process.process.sentinel
 
         def wait_for_end() -> None:
-            wait(sentinels)
+            wait([sentinel])
             if not self._closed.is_set():
                 ended()
 
         threading.Thread(target=wait_for_end, daemon=True).start()
 
     def close(self) -> None:
-        """Take no more batches, and end the process at once."""
+        """End the process at once, and take no more batches."""
         self._closed.set()
-        if self._executor is not None:
-            self._executor.shutdown(wait=False, cancel_futures=True)
-        for process in multiprocessing.active_children():
-            if process.pid == self._pid:  # there may be processes of others
-                process.kill()
+        if self._process is not None:
+            self._process.kill()
 
     def _replace(self, started: Callable[[], object]) -> None:
         block_signals()
@@ -184,7 +168,7 @@ def start_workers(
 
 
 def close_workers(workers: Sequence[Worker]) -> None:
-    """End the processes of all workers at once."""
+    """End all processes at once."""
     for worker in workers:
         worker.close()
 

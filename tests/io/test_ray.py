@@ -155,9 +155,9 @@ def test_a_task_is_given_to_another_worker_if_its_own_died(nodes, tmp_path, monk
 
 def test_a_node_with_a_full_disk_gets_no_further_work(nodes, tmp_path, monkeypatch):
     avoided = []
-    new_actor = engine_of_ray._Pool._new_actor
+    new_actor = engine_of_ray.RayEngine._new_actor
     monkeypatch.setattr(
-        engine_of_ray._Pool, "_new_actor", lambda pool: (avoided.append({*pool.avoided}), new_actor(pool))[1]
+        engine_of_ray.RayEngine, "_new_actor", lambda *args: (avoided.append({*args[2]}), new_actor(*args))[1]
     )
     disk = f"__import__('pathlib').Path({str(tmp_path / 'full')!r})"  # names the node on which the first item ran
     full = "(_ for _ in ()).throw(OSError(28, 'No space left on device'))"
