@@ -175,9 +175,9 @@ class WorkerProcess(Generic[T]):
     """
 
     def __init__(self, begin: Callable[[], object], first: Callable[..., T], *arguments: Any, threads: str) -> None:
-        self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=begin)
         with starting_process(dict.fromkeys(THREADS, threads)):  # read on import
             resource_tracker.ensure_running()  # started with the first process; it would unblock interrupts
+            self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=begin)
             self.first: Future[T] = self._executor.submit(first, *arguments)
         (self.process,) = self._executor._processes.values()
 
