@@ -15,7 +15,6 @@ from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
 from sparcets.core.evidence import FRAGILE, MAJORITY, MAX_DISTANCE, MAX_STRETCH, Evidence, shape_of
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import Numbers
 from sparcets.core.series import (
     BoolArray,
     FloatArray,
@@ -25,7 +24,7 @@ from sparcets.core.series import (
     missing_entries,
 )
 from sparcets.core.side_inputs import Side, join_side, side_to_arrays, take_rows
-from sparcets.core.target import is_reached
+from sparcets.core.target import Numbers, is_reached
 from sparcets.core.words import probability_below
 from sparcets.io.files import add_digest, atomic_path, digest_of_array, write_npz
 from sparcets.motion.skeleton import find_skeleton
@@ -549,8 +548,7 @@ def join(parts: list[Explanation]) -> Explanation:
     asked = any(p.evidence is not None for p in parts)
     evidence = Evidence.join([p._known_evidence for p in parts]) if asked else None
     numbers = [numbers for p in parts if (numbers := p.numbers)]
-    edits = [EditLists(((),) * len(p)) if p.edit_lists is None else p.edit_lists for p in parts]
-    lists = EditLists.join(edits) if any(p.edit_lists is not None for p in parts) else None
+    lists = EditLists.join([(len(p), p.edit_lists) for p in parts])
     seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
     tables = Numbers.join(numbers) if numbers else first.numbers
     return replace(first, evidence=evidence, numbers=tables, edit_lists=lists, side=side, seconds=seconds, **arrays)

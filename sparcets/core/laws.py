@@ -106,12 +106,10 @@ def find_laws(
         found += [(law, feature) for law, feature in _whole(rows, names) if feature not in turned]
     found += limbs
     kept = [(law, what) for law, what in found if law.name not in without]
-    return tuple(law for law, _ in kept), _coordinates(kept, len(names), tolerance, values)
+    return tuple(law for law, _ in kept), _coordinates(kept, len(names), tolerance)
 
 
-def _coordinates(
-    found: Sequence[tuple[Law, Any]], n_features: int, tolerance: FloatArray, values: FloatArray
-) -> Coordinates:
+def _coordinates(found: Sequence[tuple[Law, Any]], n_features: int, tolerance: FloatArray) -> Coordinates:
     by_kind: Mapping[str, list[Any]] = {
         kind: [what for law, what in found if law.kind == kind]
         for kind in ("identity", "order", "whole", "limb", "joint")

@@ -1,15 +1,15 @@
-"""Targets of ``explain``: a class, any class but one, or where numbers have to lie; and the same bound to a fit."""
+"""Targets of ``explain``: a class, any class but one, or where numbers have to lie; and whether they are reached."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from sparcets.core.errors import TargetError, quoted
+from sparcets.core.errors import ShapeError, TargetError, quoted
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import BoolArray, FloatArray, IntArray, StrArray, as_array, is_integer, is_number
@@ -203,6 +203,65 @@ def _written(*values: Any) -> list[str]:
         if not rounded and len(set(texts)) >= len(set(values)):
             break
     return texts
+
+
+PREFIX = "numbers_"  # of the arrays in a file
+FIELDS = ("before", "after", "bounds")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Numbers:
+    """Predicted numbers of answers, and what counts as their target.
+
+    Examples
+    --------
+    >>> Numbers(before=np.array([[1.0]]), after=np.array([[3.0]]), bounds=np.array([[[3.0, np.inf]]])).reached.tolist()
+    [True]
+    """
+
+    before: FloatArray  # the regressor's numbers for query and counterfactual (answers, outputs)
+    after: FloatArray
+    bounds: FloatArray  # smallest and largest number within the target (answers, outputs, 2), infinite where any counts
+
+    def __post_init__(self) -> None:
+        if self.before.shape != self.after.shape or self.bounds.shape != (*self.before.shape, 2):
+            shapes = ", ".join(f"{name} {getattr(self, name).shape}" for name in FIELDS)
+            raise ShapeError(
+                f"numbers need before, after (answers, outputs) and bounds (answers, outputs, 2); {shapes}."
+            )
+
+    @property
+    def reached(self) -> BoolArray:
+        """Whether every number after the change is within its bounds (answers,)."""
+        return is_within(self.after, self.bounds)
+
+    def __len__(self) -> int:
+        return len(self.before)
+
+    def __getitem__(self, rows: slice | IntArray | BoolArray) -> Numbers:
+        """Select answers by slice, mask or indices."""
+        return Numbers(**{name: getattr(self, name)[rows] for name in FIELDS})
+
+    @classmethod
+    def join(cls, parts: Sequence[Numbers]) -> Numbers:
+        """Concatenate."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS})
+
+    def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Return everything as plain arrays by name, for a file."""
+        return {f"{PREFIX}{name}": getattr(self, name) for name in FIELDS}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Any]) -> Numbers | None:
+        """Build from :meth:`to_arrays`'s output, among other arrays; None if there is none among them."""
+        if not any(name.startswith(PREFIX) for name in arrays):
+            return None
+        return cls(**{name: arrays[f"{PREFIX}{name}"] for name in FIELDS})
+
+
+def is_within(numbers: FloatArray, bounds: FloatArray) -> BoolArray:
+    """Return whether all numbers (batch, outputs) are within their bounds (batch, outputs, 2) or (outputs, 2)."""
+    return np.asarray(((numbers >= bounds[..., 0]) & (numbers <= bounds[..., 1])).all(1))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from sparcets.core.errors import ConfigError, DataError, LabelError, ShapeError, quoted
-from sparcets.core.outcome import default_output_names
+from sparcets.core.info import default_output_names
 from sparcets.core.progress import html_card
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import BoolArray, FloatArray, IntArray, as_array, check_padded, is_number, missing_entries

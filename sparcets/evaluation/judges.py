@@ -23,11 +23,11 @@ import numpy as np
 
 from sparcets.core.errors import CapabilityError, DataError, FileFormatError, StorageError, quoted
 from sparcets.core.explanation import Explanation
-from sparcets.core.outcome import is_within
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import FloatArray, Series
 from sparcets.core.settings import ClassifierConfig
 from sparcets.core.side_inputs import SideInputs, take_rows
+from sparcets.core.target import is_within
 from sparcets.data.dataset import Dataset, dataset_digest
 from sparcets.evaluation.families import SEED, FamilyJudge, NumberJudge, check_families, choose_rows, labels_of
 from sparcets.models.base import Classifier, Regressor

@@ -25,11 +25,11 @@ from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.evidence import PLAUSIBILITY, PREFIX, Evidence
 from sparcets.core.explanation import SCHEMA, STATUSES, Explanation, check_rows, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import FIELDS, Numbers
-from sparcets.core.outcome import PREFIX as NUMBERS
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, missing_entries
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
 from sparcets.core.side_inputs import Side, side_from_arrays, side_to_arrays
+from sparcets.core.target import FIELDS, Numbers
+from sparcets.core.target import PREFIX as NUMBERS
 from sparcets.io.files import (
     as_path,
     check_digest,

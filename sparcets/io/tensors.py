@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from sparcets.core.errors import FileFormatError, StorageError, storage_errors
+from sparcets.core.errors import FileFormatError, SparcetsError, StorageError, storage_errors
 from sparcets.io.files import (
     MALFORMED,
     UNFINISHED,
@@ -79,6 +80,17 @@ class SavedModel:
         if not same:
             raise damaged(file, "its arrays do not match their sha256")
         return header, arrays
+
+    @contextmanager
+    def reading(self, folder: Path, passing: type[SparcetsError] = SparcetsError) -> Iterator[None]:
+        """Tell what a damaged file makes a block raise as damage, but for the errors that say what is wrong."""
+        try:
+            yield
+        except passing:
+            raise
+        except DAMAGE as error:
+            why = f"{type(error).__name__}: {error}"
+            raise FileFormatError(f"{folder} is a damaged {self.what}: {why}.") from error
 
     def header(self, folder: Path) -> Any:
         """Return the header alone."""

@@ -342,7 +342,6 @@ def explain_parquet(
         _check_parts(place, {shard.part for shard in shards})
         question = replace(question, digest=digest_of_json(identity), like=_like(explainer, shards[0], arguments))
         place.write_header(finished=False)
-        total: Counter[str] = Counter()
         unfinished: dict[str, str] = {}
         with progress_bar(f"explaining by {explainer.method}", len(shards), show=progress) as bar:
             reports = {shard.part: question.finished(shard) for shard in shards}
@@ -353,9 +352,7 @@ def explain_parquet(
             if pending:
                 made = make_engine(engine, address=address, device=device)
                 done += _run(question, pending, unfinished, bar, made, workers)
-        for report in done:
-            total.update({name: getattr(report, name) for name in COUNTS})
-        counts = {name: total[name] for name in COUNTS} | {"shards": len(shards)}
+        counts = {name: sum(getattr(report, name) for report in done) for name in COUNTS} | {"shards": len(shards)}
         place.write_header(finished=not unfinished, **counts)
     return ParquetAnswers(
         folder=folder,

@@ -23,12 +23,11 @@ from sparcets.core.errors import CapabilityError, ConfigError, DataError, NotFit
 from sparcets.core.evidence import Evidence
 from sparcets.core.explanation import Explanation, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import Numbers, is_within
 from sparcets.core.progress import Bar, html_card, progress_bar
 from sparcets.core.series import FloatArray, IntArray, Series, StrArray
 from sparcets.core.settings import MethodConfig
 from sparcets.core.side_inputs import SideInputs, one_side, side_apart
-from sparcets.core.target import BoundTarget, is_reached, only_target
+from sparcets.core.target import BoundTarget, Numbers, is_reached, is_within, only_target
 from sparcets.data.dataset import Dataset
 from sparcets.io.files import as_path
 from sparcets.methods.compatibility import (

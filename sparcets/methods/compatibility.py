@@ -19,8 +19,7 @@ from sparcets.core.errors import (
     SparcetsError,
     warn_user,
 )
-from sparcets.core.info import MIN_LIKELY, ModelCheck
-from sparcets.core.outcome import Outcome
+from sparcets.core.info import MIN_LIKELY, ModelCheck, Outcome
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.validation import check_labels, check_numbers
 from sparcets.core.words import percent

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 
 from sparcets.core.constraints import Constraints
-from sparcets.core.errors import FileFormatError, SparcetsError, StorageError
+from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.target import only_target
 from sparcets.data.load import digest_of_data
 from sparcets.io.files import as_path, digest_of_json, is_plain_file, naming, read_json, write_json
 from sparcets.io.folders import atomic_folder, inside, is_open
 from sparcets.io.locks import locked_in_place
-from sparcets.io.tensors import DAMAGE, SavedModel
+from sparcets.io.tensors import SavedModel
 from sparcets.methods import EXPLAINERS
 from sparcets.models.base import Classifier, Regressor
 from sparcets.models.network import FILES as CLASSIFIER_FILES
@@ -87,35 +87,24 @@ def load_as(
 ) -> BaseExplainer[Any]:
     """Do the work of :func:`load`; ``kind`` is the method's class where it is not in the registry (yet)."""
     path = as_path(folder)
-    try:
+    with FILES.reading(path):
         header, state = FILES.load(path)
         method = str(header["method"])
-    except SparcetsError:
-        raise
-    except DAMAGE as error:
-        raise _damaged(path, error) from error
     with naming(path):
         kind = EXPLAINERS.load(method) if kind is None else kind  # an unknown method raises its own error
-    try:
+    with FILES.reading(path, passing=FileFormatError):  # settings that are none are damage, too
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])
         constraints = Constraints.from_dict(header["constraints"])
         explainer.history_ = history_from_plain(header["history"])
-    except DAMAGE as error:
-        raise _damaged(path, error) from error
     with naming(path):
         explainer._check_parameters()
         explainer.classifier = explainer.classifier.with_side(info.side)
     classifier.check_compatible(info, str(path))
     _check_digest(header.get("classifier"), classifier, path)
-    try:
-        with naming(path):
-            explainer._restore(state, info)
-            explainer._set_fitted(info, constraints, only_target(explainer.config.target, info))
-    except SparcetsError:
-        raise  # a missing device, for example, is not damage
-    except DAMAGE as error:
-        raise _damaged(path, error) from error
+    with FILES.reading(path), naming(path):  # a missing device, for example, is not damage
+        explainer._restore(state, info)
+        explainer._set_fitted(info, constraints, only_target(explainer.config.target, info))
     return explainer
 
 
@@ -126,10 +115,6 @@ def _check_digest(expected: str | None, classifier: Classifier | Regressor, path
             f"{path / FILES.file} was fitted to another classifier than the one given: the sha256 of its weights and "
             "settings differs. Load it with the classifier it was fitted to, or fit it again."
         )
-
-
-def _damaged(path: Path, error: Exception) -> FileFormatError:
-    return FileFormatError(f"{path} is a damaged explainer: {type(error).__name__}: {error}.")
 
 
 # The folder of a fit: classifier, explainer, and ``run.json``, which names both by digest.

@@ -10,9 +10,9 @@ import numpy as np
 
 from sparcets.core.errors import DataError
 from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import is_within
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, compare_pairs, differs
 from sparcets.core.settings import NearestConfig
+from sparcets.core.target import is_within
 from sparcets.methods.base import BaseExplainer
 from sparcets.methods.request import Answers, FitJob, Request
 

@@ -508,12 +508,7 @@ class Answers:
             tables = [np.full((k, n_columns), np.nan) if values is None else values for k, values in known]
             return np.asarray(np.concatenate(tables)[order])
 
-        lists = None
-        if any(part.edit_lists is not None for part in made):
-            edits: list[Any] = []
-            for part in made:
-                edits += [()] * len(part.status) if part.edit_lists is None else part.edit_lists.lists
-            lists = EditLists(tuple(edits[i] for i in order))
+        lists = EditLists.join([(len(part.status), part.edit_lists) for part in made])
         return cls(
             counterfactual=counterfactual,
             status=np.concatenate([part.status for part in made])[order].astype("<U9"),
@@ -521,7 +516,7 @@ class Answers:
             proba=table("proba", request.info.n_classes),
             families=families,
             support=table("support", len(families)) if families else None,
-            edit_lists=lists,
+            edit_lists=None if lists is None else lists[order],
         )
 
     @property

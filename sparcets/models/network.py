@@ -21,7 +21,7 @@ from sparcets.core.validation import check_labels
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.io.files import as_path, digest_of_arrays, digest_of_json
-from sparcets.io.tensors import DAMAGE, SavedModel
+from sparcets.io.tensors import SavedModel
 from sparcets.models.base import Classifier, Model, Regressor, frozen, with_prediction
 from sparcets.training import ARCHITECTURES
 from sparcets.training.cuda import CapturedStep
@@ -387,14 +387,10 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     """
     resolve_device(device)  # an error in ``device`` is raised before the folder is read
     folder = as_path(folder)
-    try:
+    with FILES.reading(folder, passing=FileFormatError):
         header, arrays = FILES.load(folder)
         weights = {name: torch.tensor(array) for name, array in arrays.items()}
         return TorchClassifier.rebuild(header, weights, device=device)
-    except FileFormatError:
-        raise
-    except DAMAGE as error:
-        raise FileFormatError(f"{folder} is a damaged classifier: {type(error).__name__}: {error}.") from error
 
 
 class TorchRegressor(_Network, Regressor):

@@ -188,7 +188,7 @@ def test_arrays_and_back(tmp_path):
 def test_slices_masks_joins_and_shared_coordinates():
     table = json.loads(str(SOME.to_arrays()[f"{PREFIX}table"]))
     assert len(table["coordinates"]) == 2
-    assert_same(EditLists.join([SOME[:1], SOME[1:]]), SOME)
+    assert_same(EditLists.join([(1, SOME[:1]), (len(SOME) - 1, SOME[1:])]), SOME)
     assert_same(SOME[np.array([True, False, True])], SOME[np.array([0, 2])])
     assert [len(edits) for edits in SOME[np.array([2, 0])].lists] == [3, 2] and len(SOME[:0]) == 0
 

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 from sparcets.core.evidence import PlausibilityReference
-from sparcets.core.info import SeriesInfo
-from sparcets.core.outcome import Outcome, is_within
+from sparcets.core.info import Outcome, SeriesInfo
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import ExplainerConfig
+from sparcets.core.target import is_within
 from sparcets.methods.own.ensemble import (
     LEVEL_SERIES,
     MAX_LEVEL,

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from sparcets.core.outcome import is_within
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray, IntArray, Series, differs
+from sparcets.core.target import is_within
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
 from sparcets.methods.own.model import CPU_BATCH, FittedModel, NumberModel
 from sparcets.methods.own.search import answer

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.outcome import is_within
+from sparcets.core.target import is_within
 from sparcets.models.views import WITHIN, Goal
 from sparcets.testing.data import make_series
 
