@@ -37,10 +37,14 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
 
 @contextmanager
 def random_state_kept() -> Iterator[None]:
-    """Restore Python's random state after a block, such as a first import of scikit-learn, which draws from it."""
+    """Restore the random states of Python and NumPy after a block, such as a first import of scikit-learn.
+
+    One block runs at a time.
+    """
     with RANDOM_STATE_LOCK:
-        state = random.getstate()
+        state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002
         try:
             yield
         finally:
             random.setstate(state)
+            np.random.set_state(numpy_state)  # noqa: NPY002

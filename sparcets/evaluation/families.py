@@ -19,7 +19,7 @@ import torch
 
 from sparcets.core.errors import filters_kept
 from sparcets.core.registry import require_extra, unknown_name
-from sparcets.core.seeding import RANDOM_STATE_LOCK, spawn
+from sparcets.core.seeding import random_state_kept, spawn
 from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.core.validation import Task
 from sparcets.data.dataset import Dataset
@@ -213,13 +213,13 @@ def choose_rows(y: IntArray, n: int, *, balanced: bool = False) -> IntArray:
 
 @contextmanager
 def left_as_found() -> Iterator[None]:
-    """Restore what aeon and numba change: the numbers of threads, NumPy's random state and the filters of warnings.
+    """Restore what aeon and numba change: the numbers of threads, random states and the filters of warnings.
 
     Importing and calling them sets the number of threads of PyTorch too; small networks are then many times slower.
     One block runs at a time, since all of this is global.
     """
-    with RANDOM_STATE_LOCK:
-        n_torch, state = number_of_threads(), np.random.get_state()  # noqa: NPY002
+    with random_state_kept():
+        n_torch = number_of_threads()
         numba = sys.modules.get("numba")
         n_numba = None if numba is None else numba.get_num_threads()
         try:
@@ -229,7 +229,6 @@ def left_as_found() -> Iterator[None]:
             if numba is not None:
                 numba.set_num_threads(n_numba)
             torch.set_num_threads(n_torch)
-            np.random.set_state(state)  # noqa: NPY002
 
 
 def make_estimator(family: str, task: Task) -> Any:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 
 from sparcets.core.explanation import Explanation
-from sparcets.core.seeding import random_state_kept
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 from sparcets.data.dataset import Dataset
 from sparcets.evaluation.families import choose_rows, judge_inputs, left_as_found, missing_families
@@ -50,7 +49,7 @@ def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     is_made = np.arange(len(X)) >= len(recorded)
     query = np.concatenate([recorded, np.where(rows >= 0, rows, -1 - e.query_index)[chosen]])
     group = _components(query, _nearest(made, donors))
-    with random_state_kept(), left_as_found():
+    with left_as_found():
         return _largest_area(X, is_made, group), len(chosen)
 
 

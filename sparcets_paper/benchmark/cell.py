@@ -42,8 +42,8 @@ from sparcets.methods.folder import load
 from sparcets.methods.own.explainer import Explainer
 from sparcets.models.network import TorchClassifier, load_classifier
 from sparcets.training.device import resolve_device
+from sparcets_paper.benchmark.figure_numbers import figure_numbers
 from sparcets_paper.benchmark.plan import Cell, file_digest, registry_of
-from sparcets_paper.benchmark.properties import figure_numbers
 from sparcets_paper.peers.cfts import CftsPeer
 
 T = TypeVar("T")

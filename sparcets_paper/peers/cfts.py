@@ -24,8 +24,8 @@ from torch import Tensor, nn
 
 from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.info import SeriesInfo
-from sparcets.core.registry import did_you_mean, require_extra, unknown_name
-from sparcets.core.seeding import RANDOM_STATE_LOCK, generator, spawn
+from sparcets.core.registry import did_you_mean, require_extra
+from sparcets.core.seeding import generator, random_state_kept, spawn
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
@@ -185,11 +185,10 @@ def isolated(seed: int, device: torch.device) -> Iterator[None]:
     Output streams and warnings are global, so the output of other threads is suppressed too.
     """
     with (
-        RANDOM_STATE_LOCK,  # first: of two blocks at once, the last to end would restore what the other had set
+        random_state_kept(),  # first: of two blocks at once, the last to end would restore what the other had set
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
         filters_kept(ignore=Warning),
-        _random_state_restored(),
         seeded(seed, device),
         torch.enable_grad(),
         _in1d(),
@@ -197,16 +196,6 @@ def isolated(seed: int, device: torch.device) -> Iterator[None]:
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002 - the peers draw from the global generator
         yield
-
-
-@contextmanager
-def _random_state_restored() -> Iterator[None]:
-    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python)
-        np.random.set_state(numpy)  # noqa: NPY002
 
 
 @contextmanager
@@ -337,24 +326,13 @@ class CftsPeer(BaseExplainer[PeerConfig]):
 
 
 @functools.cache
-def peer_class(name: str) -> type[CftsPeer]:
-    """Return the explainer class of one algorithm of cfts.
-
-    >>> peer_class("comte").__name__, peer_class("glacier").needs_gradients
-    ('cfts:comte', True)
-    """
+def __getattr__(name: str) -> type[CftsPeer]:
+    """Return the explainer class of one algorithm of cfts: the registry loads classes as attributes of a module."""
     if name not in ALGORITHMS:
-        raise unknown_name("algorithm of cfts", name, ALGORITHMS)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     algorithm = ALGORITHMS[name]
     body = {"algorithm": algorithm, "needs_gradients": algorithm.needs_gradients, "__doc__": algorithm.about}
     return type(f"cfts:{name}", (CftsPeer,), body)
-
-
-def __getattr__(name: str) -> type[CftsPeer]:
-    """Return the class of an algorithm: the registry loads classes as attributes of a module."""
-    if name in ALGORITHMS:
-        return peer_class(name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _references(X: FloatArray, y: IntArray, at_most: int, seed: int) -> tuple[FloatArray, IntArray]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparcets.show import style
-from sparcets_paper.benchmark.embedding import Points
+from sparcets_paper.benchmark.figure_numbers import Points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

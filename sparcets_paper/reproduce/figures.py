@@ -22,7 +22,7 @@ from sparcets.io.files import UNREADABLE, atomic_path, write_npz
 from sparcets.io.folders import inside
 from sparcets.motion.limbs import limb_lengths
 from sparcets.motion.skeleton import CATCHING_ARMS, find_skeleton
-from sparcets_paper.benchmark.embedding import embed
+from sparcets_paper.benchmark.figure_numbers import embed
 from sparcets_paper.benchmark.published import DATASETS, METHODS
 from sparcets_paper.benchmark.store import RESULTS
 from sparcets_paper.plots.architecture import plot_architecture

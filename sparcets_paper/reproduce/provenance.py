@@ -31,7 +31,7 @@ DECIDING = {
     "sparcets/models": "network",
     "sparcets/motion": "catching limbs oracle simulator skeleton",
     "sparcets/training": "architectures cuda device generator loop losses networks projection steps",
-    "sparcets_paper/benchmark": "cell embedding properties",
+    "sparcets_paper/benchmark": "cell figure_numbers",
 }
 
 

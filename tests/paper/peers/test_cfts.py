@@ -19,7 +19,7 @@ from sparcets.methods.folder import load_as
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets_paper.peers import ALGORITHMS, PEERS
-from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, peer_class, to_peer
+from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, to_peer
 
 X, y = make_series(60, n_steps=12, n_features=4)
 X = X * np.array([1, 10, 1, 5], dtype=np.float32) + np.array([0, 0, 0, 100], dtype=np.float32)
@@ -49,7 +49,7 @@ def install(monkeypatch):
 
 def fitted(algorithm="comte", model=None, **settings):
     model = black_box() if model is None else model
-    return peer_class(algorithm)(model, PeerConfig(**settings)).fit(X, y)
+    return PEERS.load(f"cfts:{algorithm}")(model, PeerConfig(**settings)).fit(X, y)
 
 
 def nearest(sample, model, target_class=None, dataset=None):
@@ -120,13 +120,15 @@ def test_more_features_than_steps(install):
         return changed, None
 
     install(lift)
-    peer = peer_class("comte")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels)
+    peer = PEERS.load("cfts:comte")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels)
     e = peer.explain(wide[labels == 0][:2], target=1)
     assert shapes == [((8, 8), (8, 8), (1, 3))] * 2
     assert e.valid.all() and e.changed[..., 1].all() and e.changed.sum() == 2 * 5
     install(lift, "tsevo")  # does not guess the time axis
     shapes.clear()
-    peer_class("tsevo")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels).explain(wide[labels == 0][:1], target=1)
+    PEERS.load("cfts:tsevo")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels).explain(
+        wide[labels == 0][:1], target=1
+    )
     assert shapes == [((8, 5), (8, 5), (1, 3))]
 
 
@@ -291,7 +293,7 @@ def test_references_are_drawn_evenly(install):
 
     install(count)
     uneven = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3], np.flatnonzero(y == 2)]
-    peer = peer_class("comte")(black_box(), PeerConfig(references=13)).fit(X[uneven], y[uneven])
+    peer = PEERS.load("cfts:comte")(black_box(), PeerConfig(references=13)).fit(X[uneven], y[uneven])
     peer.explain(QUERIES[:1], TARGET)
     assert counts == {0: 5, 1: 3, 2: 5}
 
@@ -333,8 +335,6 @@ def test_the_registry_works_without_the_package():
         assert kind.config_class.from_dict(kind.config_class.tiny().to_dict()) == kind.config_class.tiny()
     with pytest.raises(SparcetsError, match="Did you mean 'cfts:comte'"):
         PEERS.load("cfts:comt")
-    with pytest.raises(SparcetsError, match="no algorithm of cfts 'comt'"):
-        peer_class("comt")
 
 
 NOISE = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))

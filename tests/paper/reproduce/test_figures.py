@@ -1,7 +1,6 @@
 """Figures from saved explanations: drawn as PNG and SVG, or left out with a reason."""
 
 import shutil
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from sparcets.core.errors import DataNotFoundError, FileFormatError
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.data.load import load_dataset
-from sparcets_paper.benchmark.embedding import embed
 from sparcets_paper.reproduce.agreement import Runs
 from sparcets_paper.reproduce.figures import (
     CAPTIONS,
@@ -82,8 +80,7 @@ def stored(make_row, kept, tmp_path):
     return rows
 
 
-def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path, monkeypatch):
-    monkeypatch.setattr("sparcets_paper.benchmark.embedding.embed", partial(embed, at_most=6))
+def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path):
     folder, datasets = tmp_path / "figures", ["catching", "moving_box"]
     folder.mkdir()
     for suffix in (".png", ".svg"):

@@ -8,8 +8,7 @@ import pytest
 import sparcets as sp
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
-from sparcets_paper.benchmark.embedding import embed
-from sparcets_paper.benchmark.properties import figure_numbers, places
+from sparcets_paper.benchmark.figure_numbers import embed, figure_numbers, places
 
 
 @pytest.fixture(scope="module")
