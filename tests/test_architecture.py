@@ -22,7 +22,7 @@ LAYERS = [
     ["sparcets.core.errors", "sparcets.interrupts", "sparcets.core.registry"],
     ["sparcets.motion.skeleton"],  # names of features, which anything may look at
     ["sparcets.core", "sparcets.io.files", "sparcets.io.folders", "sparcets.io.locks", "sparcets.io.tensors"],
-    ["sparcets.data", "sparcets.motion.simulator", "sparcets.motion.oracle", "sparcets.motion.catching"],
+    ["sparcets.data", "sparcets.motion.simulator", "sparcets.motion.catching"],
     ["sparcets.io.explanations", "sparcets.io.parquet", "sparcets.motion.limbs"],
     ["sparcets.show", "sparcets.motion.stick_figure"],
     ["sparcets.training"],

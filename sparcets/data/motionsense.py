@@ -14,6 +14,7 @@ import os
 import re
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -57,13 +58,13 @@ _log = logging.getLogger(__name__)
 
 
 class Recording(NamedTuple):
-    """One CSV file; sorts by activity, trial and subject."""
+    """One CSV file."""
 
     activity: str
     trial: int
     subject: int
     name: str
-    raw: bytes = b""
+    raw: bytes
 
 
 def load_motionsense(
@@ -167,13 +168,14 @@ def find_source(root: Path) -> Path:
 def recordings(source: Path, activities: Collection[str] = tuple(TRIALS)) -> Iterator[Recording]:
     """Yield the recordings of some activities from a zip or a folder, by activity, trial and subject."""
     try:
-        if source.is_dir():
-            for file, recording in _sorted(list(source.glob("*_*/sub_*.csv")), activities):
-                yield recording._replace(raw=file.read_bytes())
-        else:
-            with ZipFile(source) as archive:
-                for member, recording in _sorted(archive.namelist(), activities):
-                    yield recording._replace(raw=archive.read(member))
+        opened: Any = nullcontext() if source.is_dir() else ZipFile(source)
+        with opened as archive:
+            members: Any = source.glob("*_*/sub_*.csv") if archive is None else archive.namelist()
+            found = [(match, name) for name in members if (match := _RECORDING.fullmatch(Path(name).as_posix()))]
+            named = [(m["activity"], int(m["trial"]), int(m["subject"]), m[1], name) for m, name in found]
+            for activity, trial, subject, path, name in sorted(one for one in named if one[0] in activities):
+                raw = name.read_bytes() if archive is None else archive.read(name)
+                yield Recording(activity, trial, subject, path, raw)
     # zipfile raises RuntimeError for encryption and for unknown compression methods.
     except (BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError) as error:
         raise FileFormatError(
@@ -192,16 +194,6 @@ def content_digest(source: Path) -> str:
         total.update(f"{recording.name} {len(recording.raw)}\n".encode())
         total.update(recording.raw)
     return total.hexdigest()
-
-
-def _sorted(members: Sequence[Any], activities: Collection[str]) -> list[tuple[Any, Recording]]:
-    """Return the members (paths or names in a zip) that are recordings of the activities, parsed and sorted."""
-    found = []
-    for member in members:
-        match = _RECORDING.fullmatch(Path(member).as_posix())
-        if match and match["activity"] in activities:
-            found.append((member, Recording(match["activity"], int(match["trial"]), int(match["subject"]), match[1])))
-    return sorted(found, key=lambda pair: pair[1])
 
 
 def _activity_codes(activities: str | Sequence[str]) -> tuple[str, ...]:

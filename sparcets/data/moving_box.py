@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sparcets.core.errors import ConfigError, ShapeError, quoted
+from sparcets.core.errors import ConfigError, quoted
 from sparcets.core.registry import unknown_name
 from sparcets.core.seeding import generator, spawn
-from sparcets.core.series import BoolArray, FloatArray, IntArray, check_series, is_integer
+from sparcets.core.series import BoolArray, FloatArray, IntArray, is_integer
 from sparcets.data.dataset import Dataset
-from sparcets.data.splits import check_test_rows, stratified_split
+from sparcets.data.splits import check_changed, stratified_split
 
 DURATION = 20.0  # sampling times cover [0, DURATION]
 NOISE = 0.3  # standard deviation of the noise added to every process except Gaussian, which is noise already
@@ -221,12 +221,9 @@ class BoxOracle:
 
     def __call__(self, X: FloatArray, rows: IntArray) -> IntArray:
         """Return the class of each series (batch, 50, 50), changed versions of the test series ``rows`` (batch,)."""
-        X = check_series(X)
-        if X.shape[1:] != (N_STEPS, N_FEATURES):
-            raise ShapeError(
-                f"X must be (batch, {N_STEPS}, {N_FEATURES}), as all series of moving_box are, got shape {X.shape}."
-            )
-        boxes = self.boxes.take(check_test_rows(rows, n_samples=len(X), n_test=len(self.boxes.steps)))
+        shape, n_test = (N_STEPS, N_FEATURES), len(self.boxes.steps)
+        X, rows = check_changed(X, rows, shape=shape, what="series of moving_box", n_test=n_test)
+        boxes = self.boxes.take(rows)
         means = boxes.means(X)
         threshold = np.where(boxes.positional, means[:, 0], 0.0)
         return (means[:, 1] > threshold).astype(np.int64)
@@ -282,7 +279,12 @@ def load_moving_box(
     y = np.concatenate(
         [generator(seed, f"{kind}/{process}/labels").integers(0, 2, n) for kind, process in combinations]
     )
-    _check_classes(y, n)
+    counts = np.bincount(y, minlength=2)
+    if counts.min() < 2:
+        raise ConfigError(
+            f"n_per_combination={n} is too small: of the {len(y)} series drawn, {counts[0]} are of class 0 and "
+            f"{counts[1]} of class 1, and training and test need one of each. Pass 20 or more."
+        )
     train, test = stratified_split(y, test_size=test_size, seed=spawn(seed, "split"))
 
     X = np.empty((len(y), N_STEPS, N_FEATURES), dtype=np.float32)
@@ -357,12 +359,3 @@ def _selected(
             f"{option} names {quoted(duplicates[0])} {selected.count(duplicates[0])} times. Name each once."
         )
     return selected
-
-
-def _check_classes(y: IntArray, n: int) -> None:
-    counts = np.bincount(y, minlength=2)
-    if counts.min() < 2:
-        raise ConfigError(
-            f"n_per_combination={n} is too small: of the {len(y)} series drawn, {counts[0]} are of class 0 and "
-            f"{counts[1]} of class 1, and training and test need one of each. Pass 20 or more."
-        )

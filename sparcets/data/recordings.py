@@ -49,7 +49,12 @@ class Recordings:
         n_features = self.X.shape[2]
         if self.feature_names is not None:
             if sorted(self.feature_names) != sorted(feature_names):
-                raise FeatureMismatchError(_difference(self.feature_names, feature_names))
+                missing = [name for name in feature_names if name not in self.feature_names][:5]
+                unknown = [name for name in self.feature_names if name not in feature_names][:5]
+                parts = [f"they have no {', '.join(missing)}"] if missing else []
+                parts += [f"the data set has no {', '.join(unknown)}"] if unknown else []
+                found = "; ".join(parts) or "some appear twice"
+                raise FeatureMismatchError(f"the recordings have other features than the data set: {found}.")
             columns = [self.feature_names.index(name) for name in feature_names]
         elif n_features != len(feature_names):
             raise ShapeError(f"the recordings have {n_features} features, those of the data set {len(feature_names)}.")
@@ -62,14 +67,6 @@ class Recordings:
             raise ShapeError(f"the recordings have up to {most} steps, those of the data set at most {n_steps}.")
         series = series.padded(n_steps) if padded else series.cut(n_steps)
         return replace(self, X=series.values, feature_names=feature_names, lengths=series.lengths)
-
-
-def _difference(found: tuple[str, ...], expected: tuple[str, ...]) -> str:
-    missing = [name for name in expected if name not in found]
-    unknown = [name for name in found if name not in expected]
-    parts = [f"they have no {', '.join(missing[:5])}"] if missing else []
-    parts += [f"the data set has no {', '.join(unknown[:5])}"] if unknown else []
-    return f"the recordings have other features than the data set: {'; '.join(parts) or 'some appear twice'}."
 
 
 def load_recordings(path: str | os.PathLike[str]) -> Recordings:
@@ -247,11 +244,7 @@ def class_names_of(labels: StrArray) -> tuple[StrArray, tuple[str, ...]]:
     return np.array(plain)[codes], tuple(sorted(set(plain), key=int))
 
 
-# Digits of the shortest decimal number that identifies a float32: all with 6 digits are distinct, and 9 always suffice.
-_DIGITS = range(6, 10)
-
-
-_POWERS = 10.0 ** np.arange(23)
+_AT_ONCE = 1 << 18  # numbers that are made text at once, as text takes much memory
 
 
 def as_stored(values: FloatArray) -> FloatArray:
@@ -279,33 +272,10 @@ def as_written(values: FloatArray) -> FloatArray:
     single = as_stored(values)
     if single.dtype == np.float32:
         return single
-    single = values.astype(np.float32)
-    known = ~np.isnan(values)
-    return single if np.array_equal(_shortest(single[known]), values[known]) else values
-
-
-def _shortest(single: FloatArray) -> FloatArray:
-    """Return the shortest decimal numbers that identify float32 numbers, as float64.
-
-    Rounding is much faster than a conversion to text and back, which is left for very small and very large numbers:
-    there, powers of ten are not exact.
-    """
-    exact = single.astype(np.float64).ravel()
-    with np.errstate(divide="ignore"):
-        exponent = np.where(exact == 0, 0.0, np.floor(np.log10(np.abs(exact)))).astype(np.int64)
-    shortest = exact.copy()
-    extreme = (exponent < -13) | (exponent > 22)
-    shortest[extreme] = single.ravel()[extreme].astype(str).astype(np.float64)
-    left = np.flatnonzero(~extreme)
-    for digits in _DIGITS:
-        decimals = digits - 1 - exponent[left]
-        # Both powers are whole numbers, and one of them is 1: only the last division or product rounds.
-        up, down = _POWERS[np.maximum(decimals, 0)], _POWERS[np.maximum(-decimals, 0)]
-        rounded = np.rint(exact[left] * up / down) / up * down
-        same = rounded.astype(np.float32) == exact[left]
-        shortest[left[same]] = rounded[same]
-        left = left[~same]
-    return np.asarray(shortest.reshape(single.shape))
+    known = values[~np.isnan(values)]
+    parts = (known[start : start + _AT_ONCE] for start in range(0, len(known), _AT_ONCE))
+    kept = all((part.astype(np.float32).astype(str).astype(np.float64) == part).all() for part in parts)
+    return values.astype(np.float32) if kept else values
 
 
 IRREGULAR = 0.02  # largest deviation of a time from a regular grid, in steps

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparcets.core.errors import DataError, ShapeError, quoted
 from sparcets.core.seeding import generator
-from sparcets.core.series import IntArray, as_array
+from sparcets.core.series import FloatArray, IntArray, as_array, check_series
 
 log = logging.getLogger(__name__)
 
@@ -156,15 +156,17 @@ def _shuffled(parts: list[Any], rng: np.random.Generator) -> IntArray:
     return np.asarray(rng.permutation(np.concatenate(parts)), dtype=np.int64)
 
 
-def check_test_rows(rows: Any, *, n_samples: int, n_test: int) -> IntArray:
-    """Return the rows given to an oracle, which name the original of each series among the test series."""
-    array = np.asarray(rows)
-    if array.shape != (n_samples,) or array.dtype.kind not in "iu":
+def check_changed(X: Any, rows: Any, *, shape: tuple[int, int], what: str, n_test: int) -> tuple[FloatArray, IntArray]:
+    """Return what an oracle is given: series (batch, time, features), and the test series that each of them was."""
+    X, array = check_series(X), np.asarray(rows)
+    if X.shape[1:] != shape:
+        raise ShapeError(f"X must be (batch, {shape[0]}, {shape[1]}), as all {what} are, got shape {X.shape}.")
+    if array.shape != (len(X),) or array.dtype.kind not in "iu":
         raise ShapeError(
-            f"rows must be {n_samples} whole numbers, one per series of X, got shape {array.shape} and dtype "
+            f"rows must be {len(X)} whole numbers, one per series of X, got shape {array.shape} and dtype "
             f"{array.dtype}. They are the indices in X_test of the original series."
         )
     outside = array[(array < 0) | (array >= n_test)]
     if len(outside):
         raise ShapeError(f"rows must lie in 0..{n_test - 1}, the indices of X_test, got {int(outside[0])}.")
-    return array.astype(np.int64)
+    return X, array.astype(np.int64)

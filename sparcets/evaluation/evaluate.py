@@ -26,11 +26,9 @@ from sparcets.evaluation.judges import (
     transfer,
     with_side_features,
 )
-from sparcets.evaluation.outliers import Plausibility
+from sparcets.evaluation.outliers import Plausibility, c2st
 from sparcets.evaluation.rows import find_rows
-from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import Scores, summarise
-from sparcets.evaluation.two_sample import c2st
 from sparcets.models.base import Classifier, Regressor
 from sparcets.motion.limbs import joint_deviation, joint_distance, limb_deviation, limb_distance
 from sparcets.motion.skeleton import find_skeleton
@@ -207,8 +205,8 @@ def _stages(
     if plausibility is not None:
         stages["plausibility"] = lambda: plausibility.ratios(e)
     if dataset is not None and dataset.salient_test is not None and known.any():
-        salient = dataset.salient_test
-        stages["saliency"] = lambda: {"saliency_auc": _scatter(salient_auc(e[known], salient[rows[known]]), known)}
+        salient = dataset.salient_test[rows[known]]
+        stages["saliency"] = lambda: {"saliency_auc": _scatter(measures.salient_auc(e[known], salient), known)}
     if skeleton is not None:
         stages["geometry"] = lambda: {
             "limb_deviation": limb_deviation(e, skeleton),
@@ -251,7 +249,7 @@ def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) ->
         return {}
     groups = {"saliency_auc_pooled_all": known, "saliency_auc_pooled": known & e.valid}
     salient = dataset.salient_test
-    return {name: (pooled_auc(e[some], salient[rows[some]]), int(some.sum())) for name, some in groups.items()}
+    return {name: (measures.pooled_auc(e[some], salient[rows[some]]), int(some.sum())) for name, some in groups.items()}
 
 
 def _geometry_distances(e: Explanation) -> dict[str, tuple[float, int]]:
@@ -279,12 +277,11 @@ def _frame(
     labels: dict[str, Any] = {
         "query": e.query_index,
         "answer": pd.Series(e.query_index).groupby(e.query_index).cumcount(),
+        **({} if rows is None else {"row": rows}),
+        "digest": [digest[:_DIGEST_LENGTH] for digest in digests],
+        "target": e.target_names.astype(object),
+        "status": e.status.astype(object),
     }
-    if rows is not None:
-        labels["row"] = rows
-    labels["digest"] = [digest[:_DIGEST_LENGTH] for digest in digests]
-    labels["target"] = e.target_names.astype(object)
-    labels["status"] = e.status.astype(object)
     frame: pd.DataFrame = pd.DataFrame(labels | {name: _scatter(values, measured) for name, values in columns.items()})
     return frame
 

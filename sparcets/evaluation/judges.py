@@ -318,8 +318,8 @@ def _load_or_fit(folder: Path, judge: TorchClassifier, dataset: Dataset, progres
 
 
 def _validation_loss(judge: TorchClassifier | TorchRegressor) -> float:
-    history = judge.history_ if isinstance(judge, TorchClassifier) else {}
-    return min((loss for loss in history.get("validation_loss", []) if math.isfinite(loss)), default=math.inf)
+    losses = judge.history_.get("validation_loss", []) if isinstance(judge, TorchClassifier) else []
+    return min(filter(math.isfinite, losses), default=math.inf)
 
 
 def judges_folder() -> Path:

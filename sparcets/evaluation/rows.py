@@ -63,13 +63,14 @@ def _unknown_queries(
     unknown, n = np.unique(query_index[~known], return_index=True)[1], len(np.unique(query_index))
     where = f"in the test part of {dataset.name!r}"
     if known.any() or rows_given:
-        text = f"{len(unknown)} of the {n} queries {_are(len(unknown))} not {where}"
+        text = f"{len(unknown)} of the {n} queries {'is' if len(unknown) == 1 else 'are'} not {where}"
     else:
         text = f"{WARNING}none of the {n} queries is {where}; check that they come from this data set and split"
     in_train = set(_digests_of(dataset.X_train, dataset.lengths_train, dtype))
     n_train = sum(digests[i] in in_train for i in np.flatnonzero(~known)[unknown])
     if n_train:
-        text += f"; {n_train} of them {_are(n_train)} in its training part, which classifier and judges were trained on"
+        are = "is" if n_train == 1 else "are"
+        text += f"; {n_train} of them {are} in its training part, which classifier and judges were trained on"
     if rows_given:
         text += "; rows= gives the test series they were derived from"
     elif dataset.oracle is not None or dataset.salient_test is not None:
@@ -79,10 +80,6 @@ def _unknown_queries(
 
 def _digests_of(X: FloatArray, lengths: IntArray | None, dtype: np.dtype[Any]) -> list[str]:
     return series_digests(Series(X, lengths).blank().values.astype(dtype, copy=False))
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
 
 
 def _check_rows(rows: Any, e: Explanation, n_test: int) -> IntArray:

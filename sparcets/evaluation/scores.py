@@ -14,7 +14,7 @@ from sparcets.core.errors import FileFormatError
 from sparcets.core.progress import html_card
 from sparcets.core.series import FloatArray
 from sparcets.evaluation.statistics import bootstrap_intervals
-from sparcets.io.files import is_file, read_json, write_json
+from sparcets.io.files import is_file, read_json, to_plain, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,13 +135,9 @@ class Scores:
 
     def to_dict(self) -> dict[str, Any]:
         """Return values for JSON, with None for NaN."""
-        return {
-            "schema": SCHEMA,
-            "summary": {name: {key: _plain(v) for key, v in s.items()} for name, s in self.summary.items()},
-            "judges": {name: _plain(accuracy) for name, accuracy in self.judges.items()},
-            "notes": list(self.notes),
-            "per_query": {name: [_plain(v) for v in self.per_query[name].tolist()] for name in self.per_query},
-        }
+        columns = {name: self.per_query[name].tolist() for name in self.per_query}
+        known = {"summary": self.summary, "judges": self.judges, "notes": self.notes, "per_query": columns}
+        return {"schema": SCHEMA, **{name: to_plain(value) for name, value in known.items()}}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one JSON file, atomically; read it with :meth:`load`."""
@@ -209,19 +205,15 @@ def summarise(
     columns = averaged(per_query)
     values = np.stack(list(columns.values()), axis=1) if columns else np.zeros((len(per_query), 0))
     low, high = bootstrap_intervals(values, per_query["query"].to_numpy(), seed=seed)
-    summary = {}
+    summary: dict[str, dict[str, float]] = {}
     for i, name in enumerate(columns):
         found = values[~np.isnan(values[:, i]), i]
-        mean = found.mean() if len(found) else math.nan
-        std = found.std(ddof=1) if len(found) > 1 else math.nan
-        summary[name] = _summary_line(mean, std, low[i], high[i], len(found))
+        mean = float(found.mean()) if len(found) else math.nan
+        std = float(found.std(ddof=1)) if len(found) > 1 else math.nan
+        summary[name] = dict(zip(SUMMARY, (mean, std, float(low[i]), float(high[i]), len(found)), strict=True))
     for name, (value, n) in set_measures.items():
-        summary[name] = _summary_line(value, math.nan, math.nan, math.nan, n)
+        summary[name] = dict(zip(SUMMARY, (float(value), math.nan, math.nan, math.nan, n), strict=True))
     return summary
-
-
-def _summary_line(mean: float, std: float, low: float, high: float, n: int) -> dict[str, float]:
-    return {"mean": float(mean), "std": float(std), "low": float(low), "high": float(high), "n": n}
 
 
 def averaged(per_query: pd.DataFrame) -> dict[str, FloatArray]:
@@ -253,7 +245,3 @@ def number(value: float) -> str:
 def _number(value: Any) -> float:
     """Return a number of a saved file, where None is NaN."""
     return math.nan if value is None else value + 0  # a TypeError unless it is a number
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

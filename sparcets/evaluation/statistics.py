@@ -111,21 +111,11 @@ def compare(a: Scores, b: Scores, *, measures: str | Sequence[str] | None = None
         difference = pairs[:, 0] - pairs[:, 1]
         test = "mcnemar" if np.isin(pairs, (0.0, 1.0)).all() else "wilcoxon"
         low, high = (ends[0] for ends in bootstrap_intervals(difference[:, None], seed=seed))
-        means = pairs.mean(0) if len(pairs) else np.full(2, np.nan)
-        lines.append(
-            {
-                "measure": name,
-                "a": means[0],
-                "b": means[1],
-                "difference": means[0] - means[1],
-                "low": low,
-                "high": high,
-                "test": test if len(pairs) else "",
-                "n": len(pairs),
-                "p": (mcnemar if test == "mcnemar" else wilcoxon)(difference),
-            }
-        )
-    frame: pd.DataFrame = pd.DataFrame(lines).set_index("measure")
+        mean_a, mean_b = pairs.mean(0) if len(pairs) else (np.nan, np.nan)
+        p = (mcnemar if test == "mcnemar" else wilcoxon)(difference)
+        lines.append((mean_a, mean_b, mean_a - mean_b, low, high, test if len(pairs) else "", len(pairs), p))
+    columns = ["a", "b", "difference", "low", "high", "test", "n", "p"]
+    frame: pd.DataFrame = pd.DataFrame(lines, columns=columns, index=pd.Index(chosen, name="measure"))
     frame["p_holm"] = holm(frame["p"].to_numpy())
     return frame
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import stat
@@ -276,6 +277,21 @@ def remove_leftovers(
                         remove(left)
                 finally:
                     os.close(handle)
+
+
+def to_plain(value: Any) -> Any:
+    """Return what JSON can hold: NumPy numbers as Python numbers, and None for NaN and infinity.
+
+    >>> to_plain({"a": np.float32(0.5), "b": [float("nan"), np.int64(2)], "c": (True, "x")})
+    {'a': 0.5, 'b': [None, 2], 'c': [True, 'x']}
+    """
+    if isinstance(value, Mapping):
+        return {str(k): to_plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(v) for v in value]
+    if hasattr(value, "tolist"):  # NumPy scalars and arrays
+        return to_plain(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_json(path: str | os.PathLike[str], data: Any, *, private: bool = False) -> None:

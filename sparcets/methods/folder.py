@@ -15,7 +15,7 @@ from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.info import SeriesInfo
 from sparcets.core.target import only_target
 from sparcets.data.load import digest_of_data
-from sparcets.io.files import as_path, digest_of_json, is_plain_file, naming, read_json, write_json
+from sparcets.io.files import as_path, digest_of_json, is_plain_file, naming, read_json, to_plain, write_json
 from sparcets.io.folders import atomic_folder, inside, is_open
 from sparcets.io.locks import locked_in_place
 from sparcets.io.tensors import SavedModel
@@ -24,7 +24,7 @@ from sparcets.models.base import Classifier, Regressor
 from sparcets.models.network import FILES as CLASSIFIER_FILES
 from sparcets.models.own_model import HEADER as OWN_MODEL
 from sparcets.models.own_model import is_own_model, load_any_model, others_than_model
-from sparcets.training.loop import history_from_plain, history_to_plain
+from sparcets.training.loop import history_from_plain
 
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
@@ -49,7 +49,7 @@ def save_explainer(explainer: BaseExplainer[Any], folder: Path, *, shared: bool 
         "info": info.to_dict(),
         "constraints": constraints,
         "classifier": explainer.classifier.digest(),
-        "history": history_to_plain(explainer.history_),
+        "history": to_plain(explainer.history_),
     }
     FILES.save(folder, header, explainer._state(), private=not shared)
 

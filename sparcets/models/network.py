@@ -20,7 +20,7 @@ from sparcets.core.settings import ClassifierConfig
 from sparcets.core.validation import check_labels
 from sparcets.data.dataset import Dataset
 from sparcets.data.splits import held_out_split, warn_of_shared_subjects
-from sparcets.io.files import as_path, digest_of_arrays, digest_of_json
+from sparcets.io.files import as_path, digest_of_arrays, digest_of_json, to_plain
 from sparcets.io.tensors import SavedModel
 from sparcets.models.base import Classifier, Model, Regressor, frozen, with_prediction
 from sparcets.training import ARCHITECTURES
@@ -31,7 +31,6 @@ from sparcets.training.loop import (
     History,
     Progress,
     history_from_plain,
-    history_to_plain,
     shuffled,
     train,
 )
@@ -309,7 +308,7 @@ class TorchClassifier(_Network, Classifier):
             "class_names": list(self.class_names),
             "named": self.named,
             **super().header(),
-            "history": history_to_plain(self.history_),
+            "history": to_plain(self.history_),
             "validation_rows": self.validation_rows_.tolist(),
         }
 

@@ -75,7 +75,7 @@ def limb_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
     1-Wasserstein distance over all answers and steps, divided by the limb's mean length in the queries; NaN where that
     is 0 or there are no answers.
     """
-    inside, distances = _inside(e), {}
+    inside, distances = Series(e.query, e.lengths).inside, {}
     for name, (before, after) in _before_and_after(e, skeleton, limb_lengths).items():
         mean = float(before[inside].sum()) / max(int(inside.sum()), 1)
         distances[name] = _wasserstein(before[inside], after[inside]) / mean if mean > 0 else float("nan")
@@ -87,7 +87,7 @@ def joint_distance(e: Explanation, skeleton: Skeleton) -> dict[str, float]:
 
     1-Wasserstein distance over all answers and steps, in degrees; NaN where there are no answers.
     """
-    inside, angles = _inside(e), _before_and_after(e, skeleton, joint_angles)
+    inside, angles = Series(e.query, e.lengths).inside, _before_and_after(e, skeleton, joint_angles)
     return {name: _wasserstein(before[inside], after[inside]) for name, (before, after) in angles.items()}
 
 
@@ -105,13 +105,9 @@ def _between(X: FloatArray, skeleton: Skeleton, a: str, b: str) -> FloatArray:
     return np.asarray(X[..., end].astype(np.float64) - X[..., start])
 
 
-def _inside(e: Explanation) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    return Series(e.query, e.lengths).inside
-
-
 def _mean_over_steps(e: Explanation, values: FloatArray) -> FloatArray:
     """Return the mean of (answers, time) over the steps within each series."""
-    inside = _inside(e)
+    inside = Series(e.query, e.lengths).inside
     return np.asarray(np.where(inside, values, 0.0).sum(1) / np.maximum(inside.sum(1), 1))
 
 

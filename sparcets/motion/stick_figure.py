@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import CapabilityError, OutOfRangeError
+from sparcets.core.errors import CapabilityError
 from sparcets.core.explanation import Explanation
 from sparcets.core.series import BoolArray, FloatArray
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
@@ -104,20 +104,19 @@ def find_body(answer: Explanation) -> Body | None:
     )
 
 
-def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
+def plot_body(answer: Explanation) -> Figure:
     """Draw the body at several time steps, the recording above its counterfactual.
 
     Parameters
     ----------
     answer
         An explanation of length 1 whose features are points of a body (``LeftElbow_x``, ``LeftElbow_y``, …).
-    moments
-        Number of time steps: of so many equal parts of the changed time, those at which most changes.
 
     Returns
     -------
     figure
-        Two rows of axes. In the lower row, moved points are orange and the recording is repeated in grey.
+        Two rows of axes, one column for each of six equal parts of the changed time: the step at which most changes.
+        In the lower row, moved points are orange and the recording is repeated in grey.
 
     Examples
     --------
@@ -127,8 +126,8 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
     >>> names = ["LeftElbow_x", "LeftElbow_y", "LeftWrist_x", "LeftWrist_y"]
     >>> ds = sp.Dataset.from_arrays(X, y, feature_names=names)
     >>> e = sp.Nearest(sp.wrap(mocks.mean_proba)).fit(ds).explain(X[y == 0][:1], target="1")
-    >>> len(plot_body(e, moments=3).axes)
-    6
+    >>> len(plot_body(e).axes)
+    12
     """
     answer = only_answer(answer)
     body = find_body(answer)
@@ -137,9 +136,7 @@ def plot_body(answer: Explanation, *, moments: int = MOMENTS) -> Figure:
             "a stick figure needs features that name points of a body joined by limbs, such as LeftElbow_x and "
             f"LeftElbow_y; these are {', '.join(answer.feature_names[:4])}, …"
         )
-    n_steps = answer.query.shape[1]
-    if not 1 <= moments <= n_steps:
-        raise OutOfRangeError(f"moments must be from 1 to the number of steps, {n_steps}, got {moments}.")
+    moments = min(MOMENTS, answer.query.shape[1])
     size = np.where(answer.changed[0], np.abs(answer.delta[0] / answer.info.scaler.scale), 0.0)  # (time, features)
     steps = _moments(size.sum(1), moments)
     low, high = body.frame()

@@ -46,13 +46,8 @@ class History(Callback):
             self.values.setdefault(name, []).append(value)
 
 
-def history_to_plain(values: Mapping[str, list[float]]) -> dict[str, list[float | None]]:
-    """Return a history for JSON, which has no NaN: values that are no finite numbers become None."""
-    return {name: [v if math.isfinite(v) else None for v in series] for name, series in values.items()}
-
-
 def history_from_plain(plain: Mapping[str, list[float | None]]) -> dict[str, list[float]]:
-    """Return the history that :func:`history_to_plain` was given, with NaN for None."""
+    """Return a history that was written as JSON, with NaN for None."""
     return {name: [math.nan if v is None else float(v) for v in series] for name, series in plain.items()}
 
 

@@ -31,8 +31,8 @@ from sparcets.data.dataset import Dataset, dataset_digest
 from sparcets.data.load import load_dataset
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.judges import find_judges, judges_folder
+from sparcets.evaluation.measures import roc
 from sparcets.evaluation.outliers import Plausibility
-from sparcets.evaluation.saliency import roc
 from sparcets.io.files import read_json, write_json
 from sparcets.io.folders import atomic_folder, remove_unfinished
 from sparcets.io.locks import LOCK, locked

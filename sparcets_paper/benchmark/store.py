@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import fields
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparcets.core.errors import FileFormatError
-from sparcets.io.files import KEY, add_digest, as_utf8, atomic_path, check_digest, file_to_write
+from sparcets.io.files import KEY, add_digest, as_utf8, atomic_path, check_digest, file_to_write, to_plain
 from sparcets.io.folders import inside
 from sparcets.io.locks import LOCK, locked
 from sparcets_paper.benchmark.plan import Cell
@@ -122,19 +121,3 @@ def variant(row: Mapping[str, Any]) -> tuple[str, ...]:
         elif value is not None and value != field.default:
             found.append(f"{field.name}={value}")
     return tuple(found)
-
-
-def to_plain(value: Any) -> Any:
-    """Return what JSON can hold: NumPy numbers as Python numbers, and None for NaN and infinity.
-
-    >>> import numpy as np
-    >>> to_plain({"a": np.float32(0.5), "b": [float("nan"), np.int64(2)], "c": (True, "x")})
-    {'a': 0.5, 'b': [None, 2], 'c': [True, 'x']}
-    """
-    if isinstance(value, Mapping):
-        return {str(k): to_plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [to_plain(v) for v in value]
-    if hasattr(value, "tolist"):  # NumPy scalars and arrays
-        return to_plain(value.tolist())
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -26,10 +26,10 @@ ROOT = Path(sparcets.__file__).parents[1]  # of both packages
 DECIDING = {
     "sparcets/core": "enforcement info seeding settings",
     "sparcets/data": "motionsense moving_box splits",
-    "sparcets/evaluation": "evaluate families judges measures outliers saliency scores two_sample",
+    "sparcets/evaluation": "evaluate families judges measures outliers scores",
     "sparcets/methods": "adversarial base ics request",
     "sparcets/models": "network",
-    "sparcets/motion": "catching limbs oracle simulator skeleton",
+    "sparcets/motion": "catching limbs simulator skeleton",
     "sparcets/training": "architectures cuda device generator loop losses networks projection steps",
     "sparcets_paper/benchmark": "cell figure_numbers",
 }

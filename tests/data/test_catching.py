@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 
-from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, LabelError, NonFiniteError, ShapeError
+from sparcets.core.errors import DataNotFoundError, FileFormatError, LabelError, NonFiniteError, ShapeError
 from sparcets.core.seeding import generator
 from sparcets.motion import simulator as sim
-from sparcets.motion.catching import COUNTS, FEATURES, load_catching
-from sparcets.motion.oracle import Known, _known, measure_signs
-from sparcets.motion.skeleton import find_skeleton
+from sparcets.motion.catching import COUNTS, Known, _known, load_catching, measure_signs
 
 ATAXIA, AUTISM, CONTROL = range(3)
 
@@ -121,26 +119,11 @@ def test_reader_rejects(recorded, file, array, error, message):
         load_catching(path=recorded)
 
 
-def test_recorded_features_get_the_names_of_a_list(recorded):
-    names = [*FEATURES[2:18], *FEATURES[:2]]  # in another order
-    ds = load_catching(path=recorded, features=names)
-    assert ds.feature_names == (*names, "Center_x", "Center_y")
-    skeleton = find_skeleton(ds.feature_names)
-    assert skeleton.points["LeftElbow"] == (4, 5)
-    (recorded / "features.txt").write_text("\n".join([*names, "Center_x", "Center_y"]) + "\n", encoding="utf-8")
-    assert load_catching(path=recorded).feature_names == ds.feature_names
-    for wrong in (names[1:], [*names[1:], names[1]], "LeftElbow_x"):
-        with pytest.raises(ConfigError, match="must name the 18 coordinates of the body"):
-            load_catching(path=recorded, features=wrong)
-    (recorded / "features.txt").write_bytes(b"\xff\xfe")
-    with pytest.raises(FileFormatError, match=r"features\.txt cannot be read as text"):
-        load_catching(path=recorded)
-    with pytest.raises(ConfigError, match="give their folder with path="):
-        load_catching(features=names)
+def test_an_archive_of_arrays_is_refused(recorded):
     with (recorded / "X_train.npy").open("wb") as handle:
         np.savez(handle, X=np.zeros((6, 60, 20)))
     with pytest.raises(FileFormatError, match=r"X_train\.npy holds an archive of arrays"):
-        load_catching(path=recorded, features=names)
+        load_catching(path=recorded)
 
 
 @pytest.mark.parametrize("group", [ATAXIA, AUTISM, CONTROL])

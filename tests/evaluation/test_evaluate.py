@@ -9,8 +9,8 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.evidence import Evidence
+from sparcets.evaluation.measures import pooled_auc, salient_auc
 from sparcets.evaluation.outliers import Plausibility
-from sparcets.evaluation.saliency import pooled_auc, salient_auc
 from sparcets.evaluation.scores import SHAPE, measure_names
 from sparcets.motion.limbs import joint_distance, limb_distance
 from sparcets.motion.skeleton import find_skeleton

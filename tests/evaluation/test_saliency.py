@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sparcets.evaluation.saliency import pooled_auc, roc, salient_auc
+from sparcets.evaluation.measures import pooled_auc, roc, salient_auc
 
 WHOLE = st.integers(-3, 3)  # few values, hence many ties
 

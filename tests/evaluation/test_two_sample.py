@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.evaluation import two_sample
-from sparcets.evaluation.two_sample import FEWEST, c2st
+from sparcets.evaluation import outliers
+from sparcets.evaluation.outliers import FEWEST, c2st
 from tests.evaluation.conftest import build_explanation
 
 
@@ -36,7 +36,7 @@ def _with(ds: sp.Dataset, counterfactual: np.ndarray, **known):
 
 @pytest.mark.parametrize("missing", [(), ("convolutions",)], ids=["aeon", "without aeon"])
 def test_recordings_cannot_be_told_apart_and_noise_can(missing, monkeypatch):
-    monkeypatch.setattr(two_sample, "missing_families", lambda: missing)
+    monkeypatch.setattr(outliers, "missing_families", lambda: missing)
     ds, fresh = data(), smooth_series(35, 5)
     like, n = c2st(*_with(ds, fresh))
     assert n == 35 and 0.3 < like < 0.75
@@ -45,7 +45,7 @@ def test_recordings_cannot_be_told_apart_and_noise_can(missing, monkeypatch):
 
 
 def test_only_changed_valid_answers_count_and_20_are_needed(monkeypatch):
-    monkeypatch.setattr(two_sample, "_scores", lambda X, is_made, asked: np.zeros((2, len(asked))))
+    monkeypatch.setattr(outliers, "_scores", lambda X, is_made, asked: np.zeros((2, len(asked))))
     ds, made = data(), smooth_series(30, 5)
     valid = np.arange(30) < FEWEST
     e, _, rows = _with(ds, made, valid=valid)
@@ -58,17 +58,15 @@ def test_only_changed_valid_answers_count_and_20_are_needed(monkeypatch):
 
 def test_of_many_answers_and_recordings_some_are_compared(monkeypatch):
     sizes = []
-    monkeypatch.setattr(two_sample, "MOST", 25)
-    monkeypatch.setattr(
-        two_sample, "_scores", lambda X, _, asked: sizes.append(len(asked)) or np.zeros((2, len(asked)))
-    )
+    monkeypatch.setattr(outliers, "MOST", 25)
+    monkeypatch.setattr(outliers, "_scores", lambda X, _, asked: sizes.append(len(asked)) or np.zeros((2, len(asked))))
     assert c2st(*_with(data(), smooth_series(35, 5))) == (0.5, 25)
     assert sum(sizes) == 50
 
 
 def test_features_that_cannot_change_are_left_out(monkeypatch):
     shapes = set()
-    monkeypatch.setattr(two_sample, "_scores", lambda X, _, asked: shapes.add(X.shape[1:]) or np.zeros((2, len(asked))))
+    monkeypatch.setattr(outliers, "_scores", lambda X, _, asked: shapes.add(X.shape[1:]) or np.zeros((2, len(asked))))
     c2st(*_with(data(mutable=np.array([True, False])), smooth_series(35, 5)))
     assert shapes == {(1, 24)}
 
@@ -83,7 +81,7 @@ def test_answers_from_one_training_series_are_in_one_fold(monkeypatch):
         asked.append(is_made.sum())
         return np.zeros((2, len(others)))
 
-    monkeypatch.setattr(two_sample, "_scores", record)
+    monkeypatch.setattr(outliers, "_scores", record)
     c2st(*_with(ds, made.astype(np.float32)))
     assert all(n % 5 == 0 for n in asked) and len(asked) == 5
     alike = np.repeat(source[:1], 35, axis=0)
@@ -93,7 +91,7 @@ def test_answers_from_one_training_series_are_in_one_fold(monkeypatch):
 
 def test_a_query_and_its_answers_are_in_one_group():
     query, donor = np.array([3, 4, 5, 3, 3, 9]), np.array([0, 1, 2])
-    assert two_sample._components(query, donor).tolist() == [0, 1, 2, 0, 0, 3]
+    assert outliers._components(query, donor).tolist() == [0, 1, 2, 0, 0, 3]
 
 
 def test_lengths_and_gaps_are_taken():

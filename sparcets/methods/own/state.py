@@ -16,6 +16,7 @@ from sparcets.core.evidence import PlausibilityReference
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray
 from sparcets.core.settings import ExplainerConfig
+from sparcets.io.files import to_plain
 from sparcets.io.tensors import DAMAGE, Arrays, SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
@@ -31,7 +32,7 @@ from sparcets.models.base import Model, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor
 from sparcets.training.checkpoint import agree
 from sparcets.training.device import resolve_device, with_double_precision
-from sparcets.training.loop import history_from_plain, history_to_plain
+from sparcets.training.loop import history_from_plain
 
 T = TypeVar("T")
 HEADER = "header"
@@ -202,7 +203,7 @@ def fit_unless_finished(explainer: BaseExplainer[Any], job: FitJob, identity: st
     finished = _read(job.checkpoint, identity, proba)
     if finished is None:
         fit()
-        header = {"identity": identity, "history": history_to_plain(explainer.history_)}
+        header = {"identity": identity, "history": to_plain(explainer.history_)}
         FILES.save(job.checkpoint, header, {**explainer._state(), PROBA: proba}, private=True)
     else:
         state, explainer.history_ = finished

@@ -16,10 +16,10 @@ from sparcets.data.load import save_dataset
 from sparcets.evaluation.evaluate import evaluate
 from sparcets.evaluation.families import check_families
 from sparcets.evaluation.judges import find_judges
+from sparcets.io.files import to_plain
 from sparcets.testing.data import make_series
 from sparcets_paper.benchmark.cell import RunContext, find_classifier, load_data, run_cell
 from sparcets_paper.benchmark.plan import Cell, file_digest
-from sparcets_paper.benchmark.store import to_plain
 
 TINY = {"hidden": 8, "layers": 1, "dropout": 0.0, "epochs": 15, "lr": 0.01}
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import FileFormatError, StorageError
+from sparcets.io.files import to_plain
 from sparcets_paper.benchmark.cell import cell_fields
 from sparcets_paper.benchmark.plan import Cell
-from sparcets_paper.benchmark.store import ResultStore, format_row, to_plain, variant
+from sparcets_paper.benchmark.store import ResultStore, format_row, variant
 
 ROW = {"key": "a", "name": "zweite Übung", "value": 0.5}
 

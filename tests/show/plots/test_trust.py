@@ -55,9 +55,10 @@ def test_a_long_verdict_stays_within_the_figure(answer):
 
 
 @pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
-def test_stick_figures_too(answer, word, given, colour, dash):
+def test_stick_figures_too(answer, word, given, colour, dash, monkeypatch):
+    monkeypatch.setattr("sparcets.motion.stick_figure.MOMENTS", 2)
     e = answer({(3, 0): 1.0}, n_features=4, info={"feature_names": LIMB, "units": ("m",) * 4}, **given)
-    figure = plot_body(e, moments=2)
+    figure = plot_body(e)
     assert VERDICTS[word].label in figure.axes[2].get_ylabel() and "no advice" in figure.get_supxlabel()
     assert any(text.startswith(f"{VERDICTS[word].title}: ") for text in texts(figure))
     assert any(colors.same_color(line.get_color(), colour) for line in figure.axes[3].lines)
