@@ -39,9 +39,7 @@ class BoundConstraints:
     tolerance: FloatArray  # changes below this are set to zero (features,)
     max_features: int | None  # number of features that may change in one series
     integer: BoolArray  # features whose changed entries are whole numbers (features,)
-    trend: (
-        IntArray  # 1 where consecutive changed entries do not fall, -1 where they do not rise, 0 elsewhere (features,)
-    )
+    trend: IntArray  # 1 where consecutive changed entries do not fall, -1 where they do not rise, else 0 (features,)
     sums: tuple[np.ndarray[Any, Any], ...]  # indices of features whose sum at a step does not change
     project: Project | None  # the user's own function, applied last
     n_side: int = 0  # number of side inputs among the features, the last ones, which are never mutable

@@ -176,7 +176,9 @@ class Explanation:
     @property
     def predicted(self) -> IntArray:
         """Class predicted for each query."""
-        return self.predictions.classes
+        if self.info.is_regression:
+            raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
+        return self.prediction_before
 
     @property
     def prediction_before(self) -> np.ndarray[Any, Any]:
@@ -420,17 +422,12 @@ class Predictions:
     @property
     def before(self) -> np.ndarray[Any, Any]:
         """What is predicted for each query."""
-        return self.classes
+        return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
 
     @property
     def after(self) -> np.ndarray[Any, Any]:
         """What is predicted for each counterfactual."""
         return np.asarray(self.outputs.argmax(1), dtype=np.int64)
-
-    @property
-    def classes(self) -> IntArray:
-        """Class of each query (answers,)."""
-        return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
 
     @property
     def reached(self) -> BoolArray:
@@ -489,10 +486,6 @@ class _NumberPredictions(Predictions):
     @property
     def after(self) -> np.ndarray[Any, Any]:
         return self.numbers.after
-
-    @property
-    def classes(self) -> IntArray:
-        raise DataError("a regressor predicts no classes; its numbers are prediction_before and prediction.")
 
     @property
     def reached(self) -> BoolArray:

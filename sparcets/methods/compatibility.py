@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -116,7 +115,12 @@ def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, sourc
     if not isinstance(model, Regressor):
         names = agree_on_class_names(model, series, y, source)
         labels, names = check_labels(y, n_samples=len(series), class_names=names)
-        _warn_of_absent(labels, names)
+        if absent := [name for k, name in enumerate(names) if k not in labels]:
+            log.warning(
+                "no training series is of class %s: an answer towards it resembles no real series, and may not be "
+                "found. Add series of it, or choose other targets.",
+                ", ".join(absent),
+            )
         return Labels(labels, names)
     numbers = check_numbers(y, n_samples=len(series))
     n_outputs = _first_outputs(model, series, numbers).shape[1]
@@ -127,16 +131,6 @@ def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, sourc
         )
     outputs, units = (None, None) if source is None else (source.output_names, source.output_units)
     return Labels(numbers, outcome=Outcome.of_labels(numbers, outputs, units))
-
-
-def _warn_of_absent(labels: IntArray, names: Sequence[str]) -> None:
-    absent = [name for k, name in enumerate(names) if k not in labels]
-    if absent:
-        log.warning(
-            "no training series is of class %s: an answer towards it resembles no real series, and may not be found. "
-            "Add series of it, or choose other targets.",
-            ", ".join(absent),
-        )
 
 
 def agree_on_class_names(model: Classifier, series: Series, y: Any, source: Dataset | None) -> tuple[str, ...]:
@@ -248,7 +242,7 @@ def _compare_with_itself(
     rows = np.linspace(0, len(outputs) - 1, min(ASKED_TWICE, len(outputs))).astype(np.int64)
     asked, first = some.series[rows[::-1].copy()], outputs[rows[::-1]]
     again = model.outputs_unchecked(asked)
-    alone = _predict_alone(model, asked[:ASKED_ALONE])
+    alone = np.concatenate([model.outputs_unchecked(one) for one in asked[:ASKED_ALONE].batches(1)])
     n_other, n_alone = labels.n_other(first, again), labels.n_other(first[: len(alone)], alone)
     other = "another class" if labels.class_names else "other numbers"
     doubts = list(check.doubts)
@@ -272,11 +266,6 @@ def _compare_with_itself(
         )
     consistent = not n_other and not n_alone
     return replace(check, doubts=tuple(doubts), remarks=tuple(remarks), consistent=consistent)
-
-
-def _predict_alone(model: Classifier | Regressor, series: Series) -> FloatArray:
-    """Return what a model says of series, asked about one after the other."""
-    return np.concatenate([model.outputs_unchecked(one) for one in series.batches(1)])
 
 
 # A model that fails, or knows nothing, because time and features are exchanged: in its layout, or in the array.

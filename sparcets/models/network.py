@@ -321,11 +321,8 @@ class TorchClassifier(_Network, Classifier):
         return digest_of_json([*(header[name] for name in names), *rule, digest_of_arrays(weights)])
 
     def _restore(self, header: Mapping[str, Any]) -> None:
-        names, scaler, rows = (
-            tuple(header["class_names"]),
-            Scaler.from_dict(header["scaler"]),
-            header["validation_rows"],
-        )
+        names, rows = tuple(header["class_names"]), header["validation_rows"]
+        scaler = Scaler.from_dict(header["scaler"])
         if not names or not all(isinstance(name, str) for name in names) or not len(scaler.center):
             raise ValueError(f"no classifier has the classes {names} and {len(scaler.center)} features")
         if not isinstance(rows, list) or not all(is_integer(row) and row >= 0 for row in rows):
