@@ -33,11 +33,10 @@ import numpy as np
 from playwright.sync_api import sync_playwright
 from stored import COMMIT, store
 
-from sparcets.studio.items import dataset_record
 from sparcets.studio.models import ExplainerRecord, FitExplainer, Limits, TrainClassifier
 from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.uploads import read_dataset
-from sparcets.studio.workspace import Workspace, write_record
+from sparcets.studio.workspace import Workspace, dataset_record, write_record
 from sparcets.web.access import TOKEN_FILE
 
 N_SERIES, N_STEPS, N_FEATURES = 300, 100, 12

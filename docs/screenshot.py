@@ -16,10 +16,9 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from sparcets.studio.items import open_by_name
 from sparcets.studio.models import FitExplainer, TrainClassifier
 from sparcets.studio.processes import fit_explainer, train_classifier
-from sparcets.studio.workspace import Workspace
+from sparcets.studio.workspace import Workspace, open_by_name
 from sparcets.web.access import TOKEN_FILE
 
 IMAGES = Path(__file__).parent / "images"

@@ -351,9 +351,8 @@ def test_sources_of_a_reproduction_are_named_again(place, capsys):
 @row("`about.json` of a studio's workspace", "`trainings.json` of a studio's workspace")
 def test_records_of_a_workspace_lead_nowhere_else(place):
     pytest.importorskip("fastapi")
-    from sparcets.studio.items import dataset_record, load
     from sparcets.studio.models import DatasetRecord
-    from sparcets.studio.workspace import Workspace, write_record
+    from sparcets.studio.workspace import Workspace, dataset_record, load, write_record
 
     workspace = Workspace(place / "received" / "workspace")
     item = workspace.folder / "datasets" / "mine"

@@ -203,16 +203,9 @@ def explain(
     options.check_named(model, own, "explain", model)
     # The machine that only hands out work may have no GPU.
     run, explainer = load_fit(model, device=device if engine == "local" else "auto", model=own)
-    info = explainer.info_
-    assert info is not None  # of every explainer that was loaded
-    question = {
-        "target": options.parse_target(asked, info),
-        "constraints": constraints,
-        "sparsity": sparsity,
-        "n": n,
-        "confidence": confidence,
-        "edits": edits,
-    }
+    info = explainer._fitted()
+    question = {"target": options.parse_target(asked, info), "constraints": constraints}
+    question |= {"sparsity": sparsity, "n": n, "confidence": confidence, "edits": edits}
     if queries is not None:
         explain_files(asked, question)
         _tell_doubts(info)
@@ -246,8 +239,7 @@ def _explain_tests(
     if asked.seed is not None:
         explainer.config = explainer.config.override(f"seed={asked.seed}")
     data = load_dataset(name or run["dataset"], **{**of_data, **options.parse_options(asked.option)})
-    columns, info = _columns(data.feature_names, explainer.feature_names), explainer.info_
-    assert info is not None
+    columns, info = _columns(data.feature_names, explainer.feature_names), explainer._fitted()
     # Where the lengths of a fit differ, those of equally long series are needed too.
     lengths = np.full(len(data.X_test), data.n_steps) if info.unequal else None
     lengths = lengths if data.lengths_test is None else data.lengths_test
@@ -315,8 +307,7 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
 
 def _predicted(explainer: BaseExplainer[Any], data: Dataset, columns: Any, lengths: Any, name: str) -> list[int]:
     """Return the test series that the model predicts as a class."""
-    info = explainer.info_
-    assert info is not None
+    info = explainer._fitted()
     if info.task == "regression":
         raise ConfigError("--predicted names a class, and this model predicts numbers. Choose --rows instead.")
     if name not in info.class_names:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -18,14 +17,7 @@ if TYPE_CHECKING:
     from sparcets.evaluation.scores import Scores
 
 PICTURES = (".pdf", ".png", ".svg")
-
-
-class Picture(str, Enum):
-    """Kinds of figures of an answer."""
-
-    answer = "answer"
-    several = "several"
-    body = "body"
+Picture: TypeAlias = Literal["answer", "several", "body"]
 
 
 def report(
@@ -43,7 +35,7 @@ def report(
     ] = None,
     picture: Annotated[
         Picture, typer.Option(help="Figure of the answer: the series, all answers to its query, or a stick figure.")
-    ] = Picture.answer,
+    ] = "answer",
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     json: Json = False,
 ) -> None:
@@ -86,6 +78,6 @@ def _draw(e: Explanation, i: int, picture: Picture) -> Figure:
     from sparcets.show.plots import plot_answer, plot_answers
 
     one = e[i]
-    if picture is Picture.several:
+    if picture == "several":
         return plot_answers(e[e.query_index == one.query_index[0]])
-    return plot_body(one) if picture is Picture.body else plot_answer(one)
+    return plot_body(one) if picture == "body" else plot_answer(one)

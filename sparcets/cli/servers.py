@@ -64,8 +64,7 @@ def _add(folder: Path, workspace: Path, device: str, model: str | None) -> None:
     from sparcets.io.folders import inside
     from sparcets.methods.folder import CLASSIFIER, EXPLAINER, load_fit
     from sparcets.models.own_model import needs_code
-    from sparcets.studio.items import add_fit
-    from sparcets.studio.workspace import Workspace
+    from sparcets.studio.workspace import Workspace, add_fit
 
     own = model if needs_code(inside(folder, CLASSIFIER)) else None  # --model may be for the page alone
     options.check_named(folder, own, "studio", "--explainer", folder)

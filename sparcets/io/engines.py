@@ -143,17 +143,21 @@ class LocalEngine(Engine):
                 worker.kill()
 
 
-def attempt(function: Callable[[Any], Any], item: Any) -> tuple[str, Any]:
-    """Return what a function returned for an item, as ``("result", value)``, or raised, as ``("raised", error)``."""
+def attempt(function: Callable[[Any], Any], item: Any, pickler: Any = None) -> tuple[str, Any]:
+    """Return what a function returned for an item, as ``("result", value)``, or raised, as ``("raised", error)``.
+
+    With a ``pickler``, what it cannot send to the parent process is an error as well.
+    """
     try:
-        return "result", function(item)
+        outcome: tuple[str, Any] = ("result", function(item))
     except Exception as error:
-        return "raised", error
-
-
-def unsendable(value: object, error: Exception) -> tuple[str, Any]:
-    """Return the outcome that is sent in place of one that cannot be pickled."""
-    return "raised", RuntimeError(f"{value!r} cannot be sent to the parent process: {error}")
+        outcome = ("raised", error)
+    try:
+        if pickler is not None:
+            pickler.loads(pickler.dumps(outcome[1]))
+    except Exception as error:
+        return "raised", RuntimeError(f"{outcome[1]!r} cannot be sent to the parent process: {error}")
+    return outcome
 
 
 def threads_per_worker(workers: int) -> int:
@@ -220,12 +224,7 @@ def _prepare(function: Callable[[Any], Any]) -> None:
 
 
 def _run(item: Any) -> tuple[str, Any]:
-    how, value = attempt(_function, item)
-    try:
-        ForkingPickler.loads(ForkingPickler.dumps(value))
-    except Exception as error:
-        return unsendable(value, error)
-    return how, value
+    return attempt(_function, item, ForkingPickler)
 
 
 def exit_with_parent() -> None:

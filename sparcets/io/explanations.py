@@ -25,7 +25,7 @@ from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.core.evidence import PLAUSIBILITY, PREFIX, Evidence
 from sparcets.core.explanation import SCHEMA, STATUSES, Explanation, check_rows, join
 from sparcets.core.info import SeriesInfo
-from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray, missing_entries
+from sparcets.core.series import FloatArray, IntArray, Series, StrArray, missing_entries
 from sparcets.core.side_inputs import PREFIX as SIDE_PREFIX
 from sparcets.core.side_inputs import Side, side_from_arrays, side_to_arrays
 from sparcets.core.target import FIELDS, Numbers
@@ -222,6 +222,11 @@ def _of_answers(name: str) -> Any:
     return property(lambda folder: getattr(folder._without_series, name))
 
 
+def _of_shards(name: str) -> Any:
+    """Return a property for what is read from all shards on every access, and needs memory for all answers."""
+    return property(lambda folder: np.concatenate([getattr(shard, name) for shard in folder.shards()]))
+
+
 class ExplanationFolder(Explanation):
     """An explanation stored on disk as a folder of shards, read on access.
 
@@ -243,49 +248,31 @@ class ExplanationFolder(Explanation):
             )
         if not isinstance(shards, int) or shards < 1 or not isinstance(seconds, (int, float)):
             raise FileFormatError(f"{self.folder / HEADER} is damaged.")
-        self.n_shards, self._seconds = shards, float(seconds)
-        self._shared = load_explanation(_file(self.folder, 0))[[]]  # no answers, only what all shards have in common
+        self.n_shards = shards
+        first = load_explanation(_file(self.folder, 0))
+        self._shared = replace(first[[]], seconds=float(seconds))  # no answers, only what all shards have in common
 
     info, mutable, frozen = _common("info"), _common("mutable"), _common("frozen")
     method, config, constraints = _common("method"), _common("config"), _common("constraints")
-    seed, confidence = _common("seed"), _common("confidence")
+    seed, seconds, confidence = _common("seed"), _common("seconds"), _common("confidence")
     target, status, reason = _of_answers("target"), _of_answers("status"), _of_answers("reason")
     query_index, lengths = _of_answers("query_index"), _of_answers("lengths")
     ids, subjects = _of_answers("ids"), _of_answers("subjects")
     proba_before, proba_after = _of_answers("proba_before"), _of_answers("proba_after")
     evidence, numbers = _of_answers("evidence"), _of_answers("numbers")
     edit_lists, side = _of_answers("edit_lists"), _of_answers("side")
-
-    @property
-    def seconds(self) -> float:
-        """Computation time of all shards."""
-        return self._seconds
-
-    @property
-    def query(self) -> FloatArray:
-        """Queries (answers, time, features); read on every access."""
-        return np.concatenate([shard.query for shard in self.shards()])
-
-    @property
-    def counterfactual(self) -> FloatArray:
-        """Counterfactuals (answers, time, features); read on every access."""
-        return np.concatenate([shard.counterfactual for shard in self.shards()])
+    query, counterfactual, share_changed = (
+        _of_shards("query"),
+        _of_shards("counterfactual"),
+        _of_shards("share_changed"),
+    )
+    missing: Any = property(lambda folder: missing_entries(folder.query))
 
     @cached_property
     def plausibility(self) -> Mapping[str, FloatArray]:
         """Four measures (answers,) of how real the counterfactuals look."""
         of_shards = [shard.plausibility for shard in self.shards()]
         return {name: np.concatenate([part[name] for part in of_shards]) for name in PLAUSIBILITY}
-
-    @property
-    def missing(self) -> BoolArray | None:
-        """Entries that are missing in the query, read on every access; None if none is."""
-        return missing_entries(self.query)
-
-    @property
-    def share_changed(self) -> FloatArray:
-        """Share of the entries that may change which do, per answer."""
-        return np.concatenate([shard.share_changed for shard in self.shards()])
 
     def shards(self) -> Iterator[Explanation]:
         """Yield the shards in order, as ordinary explanations."""

@@ -298,8 +298,6 @@ def write_json(path: str | os.PathLike[str], data: Any, *, private: bool = False
     """Write ``data`` as JSON, atomically; a dict gets a digest, which :func:`read_json` checks and removes."""
     data = add_digest(data) if isinstance(data, dict) else data
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    if any("\ud800" <= character <= "\udfff" for character in text):  # a path may be any bytes
-        text = json.dumps(data, indent=2, allow_nan=False)
     with atomic_path(path, private=private) as temporary:
         temporary.write_bytes(as_utf8(text + "\n"))
 

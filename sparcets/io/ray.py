@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
 from sparcets.core.registry import require_extra
-from sparcets.io.engines import THREADS, Engine, attempt, unsendable
+from sparcets.io.engines import THREADS, Engine, attempt
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -195,10 +195,4 @@ class _Actor:
 
     def run(self, item: Any) -> tuple[str, str, Any]:
         """Return the node, whether the function returned or raised, and what."""
-        cloudpickle: Any = importlib.import_module("ray.cloudpickle")
-        how, value = attempt(self.function, item)
-        try:
-            cloudpickle.loads(cloudpickle.dumps(value))
-        except Exception as error:
-            how, value = unsendable(value, error)
-        return self.node, how, value
+        return self.node, *attempt(self.function, item, importlib.import_module("ray.cloudpickle"))

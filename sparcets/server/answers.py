@@ -96,8 +96,7 @@ def answer_batch(explainer: BaseExplainer[Any], question: str, queries: Sequence
 
 
 def _answer(explainer: BaseExplainer[Any], question: str, queries: Sequence[Query]) -> list[bytes]:
-    info = explainer.info_
-    assert info is not None  # of every explainer that was loaded
+    info = explainer._fitted()
     X, options = np.stack([query.X for query in queries]), arguments_of(question, info)
     named = any(query.id is not None for query in queries)
     side = queries[0].side

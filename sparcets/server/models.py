@@ -13,35 +13,6 @@ Listed: TypeAlias = Annotated[
     list[T], Field(fail_fast=True)
 ]  # of numbers: the first that is none is told, not each of many
 EXAMPLE: dict[str, Any] = {"series": [[[0.1, 0.2], [0.3, 0.1], [0.2, 0.4]]], "target": "brisk", "sparsity": 0.2}
-EDIT: dict[str, Any] = {
-    "features": ["left"],
-    "start": 1,
-    "end": 2,
-    "kind": "follow",
-    "amount": 0.5,
-    "row": 7,
-    "needed_by": ["model"],
-    "text": "left at step 1: half way to recording 7",
-}
-ANSWER: dict[str, Any] = {
-    "series": 0,
-    "id": None,
-    "predicted": "calm",
-    "target": "brisk",
-    "status": "refined",
-    "reason": "",
-    "valid": True,
-    "probability": 0.93,
-    "prediction": "brisk",
-    "verdict": "believed",
-    "support": {"convolutions": 1.0, "quantiles": 0.75},
-    "share_changed": 1 / 6,
-    "changed": [{"feature": "left", "start": 1, "end": 2, "values": None}],
-    "edits": [EDIT],
-    "counterfactual": [[0.1, 0.2], [1.4, 0.1], [0.2, 0.4]],
-    "text": "Believed: models of every kind agree. …",
-}
-ANSWERED: dict[str, Any] = {"method": "sparcets", "answers": [ANSWER]}
 
 
 class NotClass(RequestModel):
@@ -138,8 +109,6 @@ class Answer(BaseModel):
 
 class ExplainResponse(BaseModel):
     """Answers in the order of the series, ``n`` for each, the best first."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [ANSWERED]})
 
     method: str
     answers: list[Answer]

@@ -48,8 +48,7 @@ def load(folder: Path, device: str, own_model: str | None = None) -> dict[str, A
     global _explainer
     torch.set_num_threads(1)  # several workers, and small networks: more would wait for each other
     _explainer = load_fit(folder, device=device, model=own_model)[1]
-    info = _explainer.info_
-    assert info is not None  # of every explainer that was loaded
+    info = _explainer._fitted()
     with suppress(SparcetsError):  # a model that needs side inputs, or a target
         mean = np.broadcast_to(np.asarray(info.scaler.center), (1, info.n_steps, info.n_features))
         _explainer.explain(mean, progress=False).text(0)
@@ -63,8 +62,7 @@ def answer(question: str, queries: Sequence[Query]) -> list[Outcome]:
 
 def describe(explainer: BaseExplainer[Any]) -> dict[str, Any]:
     """Return what :class:`~sparcets.server.models.ModelResponse` holds."""
-    info = explainer.info_
-    assert info is not None
+    info = explainer._fitted()
     of_series = info.of_series
     return {
         "method": explainer.method,

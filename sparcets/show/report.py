@@ -57,13 +57,6 @@ def badge(verdict: Verdict) -> str:
     return f'<span class="verdict {verdict.tone}">{verdict.label}</span>'
 
 
-def verdicts_table(e: Explanation) -> str:
-    """Return a table of the number of answers by verdict, with its meaning."""
-    counts = {v: int((e.verdict == v.word).sum()) for v in VERDICTS.values()}
-    rows = [(badge(v), str(n), escape(v.meaning)) for v, n in counts.items() if n]
-    return table({"verdict": "", "answers": "number", "meaning": "words"}, rows)
-
-
 NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
 CHOSEN_BY = "No independent judges were asked; the verdicts rest on the models by which the answers were chosen."
 TO_JUDGE = "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
@@ -81,6 +74,9 @@ def summary_section(e: Explanation, scores: Scores | None) -> str:
     n_queries, needed = len(np.unique(e.query_index)), e.status != "unchanged"
     what = f"{count(len(e), 'answer')} to {n_queries} quer{'y' if n_queries == 1 else 'ies'}"
     counts = {status: int((e.status == status).sum()) for status in STATUSES}
+    verdicts = {v: int((e.verdict == v.word).sum()) for v in VERDICTS.values()}
+    meanings = [(badge(v), str(n), escape(v.meaning)) for v, n in verdicts.items() if n]
+    first = table({"verdict": "", "answers": "number", "meaning": "words"}, meanings)
     statuses = [(status, str(n), MEANING[status]) for status, n in counts.items() if n]
     tables = table({"status": "", "answers": "number", "meaning": ""}, statuses) + _classes(e)
     lines = [
@@ -88,7 +84,7 @@ def summary_section(e: Explanation, scores: Scores | None) -> str:
         f"<p>{what} by <b>{escape(e.method or '?')}</b>; "
         f"{int((e.valid & needed).sum())} of the {int(needed.sum())} that needed a change are valid.</p>",
         *(f'<p class="careful"><b>Careful:</b> {escape(doubt)}.</p>' for doubt in e.info.model_doubts),
-        f'<div class="scroll">{verdicts_table(e)}</div><div class="scroll beside">{tables}</div>',
+        f'<div class="scroll">{first}</div><div class="scroll beside">{tables}</div>',
     ]
     if scores is None or "transfer" not in scores.summary:
         lines.append(f'<p class="careful">{CHOSEN_BY if e.families else NOT_ASKED} {TO_JUDGE}</p>')

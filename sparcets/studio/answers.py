@@ -173,8 +173,7 @@ class Answers:
         from sparcets.methods.evidence import review
 
         explainer = self.service.explainer(request.explainer)
-        info = explainer.info_
-        assert info is not None  # it is fitted
+        info = explainer._fitted()
         length = int(self._recordings(request).steps[request.rows[0]])
         made, windows = draw(chosen.X[0], request.strokes, info.feature_names, info.mutable, length)
         if not request.find_rest:

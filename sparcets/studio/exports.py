@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparcets.studio.answers import Windows, draw, to_constraints
-from sparcets.studio.items import new_files
 from sparcets.studio.models import ClassifierRecord, ConstraintsRequest, DatasetRecord, ExplainerRecord, ExportRequest
 from sparcets.studio.recordings import AllRecordings
-from sparcets.studio.workspace import Workspace
+from sparcets.studio.workspace import Workspace, new_files
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:

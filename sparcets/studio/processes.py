@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sparcets.core.errors import CapabilityError, SparcetsError
 from sparcets.core.progress import report_progress_to
-from sparcets.studio.items import CLASSIFIERS_ONLY, described, load, load_model
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, FitExplainer, TrainClassifier
-from sparcets.studio.workspace import Workspace
+from sparcets.studio.workspace import CLASSIFIERS_ONLY, Workspace, described, load, load_model
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:

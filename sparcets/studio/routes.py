@@ -9,12 +9,12 @@ import numpy as np
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from sparcets import __version__
-from sparcets.studio import exports, items, models, results
+from sparcets.studio import exports, models, results
 from sparcets.studio.exports import python_code
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
-from sparcets.studio.workspace import KIND_OF, KINDS, Workspace
+from sparcets.studio.workspace import KIND_OF, KINDS, Workspace, open_by_name
 from sparcets.web.errors import ERRORS
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
     @router.post("/datasets", tags=["data"])
     async def open_dataset(request: models.OpenDataset) -> models.DatasetRecord:
         """Open a data set by name; opening it again returns the same record."""
-        record, dataset = await service.run(lambda: items.open_by_name(workspace, request.name, jobs.seed))
+        record, dataset = await service.run(lambda: open_by_name(workspace, request.name, jobs.seed))
         service.put(record.id, dataset)
         return record
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sparcets.core.progress import pausing
 from sparcets.studio.answers import Answers, LruCache
-from sparcets.studio.items import load, load_model, load_new, new_files
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, Limits
 from sparcets.studio.recordings import AllRecordings, Predictions
-from sparcets.studio.workspace import Workspace
+from sparcets.studio.workspace import Workspace, load, load_model, load_new, new_files
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:

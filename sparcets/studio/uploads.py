@@ -28,9 +28,17 @@ from sparcets.core.errors import DataError, SparcetsError, TooLargeError
 from sparcets.io.files import atomic_path, write_npz
 from sparcets.io.folders import inside, make_private
 from sparcets.studio import processes
-from sparcets.studio.items import ARRAYS, CLASSIFIERS_ONLY, NEW, describe, safe_name
 from sparcets.studio.models import DatasetRecord, Limits
-from sparcets.studio.workspace import Workspace, new_id, write_record
+from sparcets.studio.workspace import (
+    ARRAYS,
+    CLASSIFIERS_ONLY,
+    NEW,
+    Workspace,
+    describe,
+    new_id,
+    safe_name,
+    write_record,
+)
 from sparcets.web.errors import ApiError
 from sparcets.web.requests import MIB, too_large
 

@@ -68,11 +68,6 @@ def place_of(error: dict[str, Any], body: Any) -> list[str]:
     return path
 
 
-def _problem(error: dict[str, Any]) -> str:
-    why = f": {error['ctx']['error']}" if error["type"] == "json_invalid" else ""
-    return f"{error['msg']}{why}"
-
-
 def add_error_handlers(app: FastAPI, *, owner: str) -> None:
     """Register handlers that give every error response the same body; ``owner`` is the name of the application."""
 
@@ -94,7 +89,10 @@ def add_error_handlers(app: FastAPI, *, owner: str) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         every = error.errors()
         found = [(place_of(e, error.body), e) for e in every[:MOST_DETAILS]]
-        details = [{"where": ".".join(place), "problem": _problem(e)} for place, e in found]
+        whys = (f": {e['ctx']['error']}" if e["type"] == "json_invalid" else "" for _, e in found)
+        details = [
+            {"where": ".".join(p), "problem": f"{e['msg']}{why}"} for (p, e), why in zip(found, whys, strict=True)
+        ]
         # Of the forms that a field may have, the one that fits furthest was meant.
         depths = [len(p) - 0.5 * (e["type"] in OTHER_FORM) if p[:2] == found[0][0][:2] else 0.0 for p, e in found]
         said = details[depths.index(max(depths))] if found else None

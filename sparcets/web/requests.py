@@ -262,23 +262,19 @@ def limited(limits: WebLimits) -> type[Connection]:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine only.
-
-    >>> is_loopback("localhost"), is_loopback("127.0.0.2"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def accepted_hosts(host: str) -> tuple[str, ...] | None:
-    """Return the host names that requests may name if this address is listened on; None for any."""
-    return (*LOOPBACK, host) if is_loopback(host) else None
+    """Return the host names that requests may name if this address is listened on; None for any.
+
+    On an address that can be reached from this machine only, they are its own names.
+
+    >>> accepted_hosts("127.0.0.2"), accepted_hosts("0.0.0.0")
+    (('127.0.0.1', 'localhost', '::1', '127.0.0.2'), None)
+    """
+    try:
+        is_loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        is_loopback = False
+    return (*LOOPBACK, host) if is_loopback else None
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -266,9 +266,8 @@ class Upload(Killed):
         return [Task([str(own), str(site().data)], f"{HERE}:upload")]
 
     def check(self, own: Path, task: Task) -> str:
-        from sparcets.studio.items import load
         from sparcets.studio.models import DatasetRecord
-        from sparcets.studio.workspace import Workspace
+        from sparcets.studio.workspace import Workspace, load
 
         workspace = Workspace(own)
         for record in workspace.records(DatasetRecord):

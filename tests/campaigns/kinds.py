@@ -175,8 +175,7 @@ def _write_results(folder: Path) -> None:
 
 
 def _write_record(folder: Path) -> None:
-    from sparcets.studio.items import dataset_record
-    from sparcets.studio.workspace import Workspace, write_record
+    from sparcets.studio.workspace import Workspace, dataset_record, write_record
 
     (Workspace(folder).folder / "datasets" / "mine").mkdir()
     dataset = sp.Dataset.from_arrays(X, Y, test_size=0.3)

@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-from sparcets.server.models import ANSWERED, ExplainResponse
 from tests.http_api import statuses_of
 
 from .conftest import BEARER
@@ -19,8 +18,6 @@ def test_the_api_is_documented(client, fit):
     assert set(operations) == {"/explain", "/model", "/metrics", "/health", "/ready"}
     assert all(o["description"] and o["tags"] for o in operations.values())
     assert operations["/explain"]["security"] and "security" not in operations["/health"]
-    assert document["components"]["schemas"]["ExplainResponse"]["examples"]  # FastAPI leaves out what is null
-    ExplainResponse.model_validate(ANSWERED, strict=True)
     example = document["components"]["schemas"]["ExplainRequest"]["examples"][0]
     example["series"] = [[step * 2 for step in example["series"][0]]]  # of as many features as this model has
     assert "10 steps" in client.post("/explain", json=example).text

@@ -16,11 +16,10 @@ from fastapi.testclient import TestClient
 
 import sparcets as sp
 from sparcets.studio.app import create_app
-from sparcets.studio.items import dataset_record
 from sparcets.studio.models import ExplainerRecord, FitExplainer, Limits, TrainClassifier
 from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.uploads import read_dataset
-from sparcets.studio.workspace import Workspace, write_record
+from sparcets.studio.workspace import Workspace, dataset_record, write_record
 from sparcets.testing.data import make_series
 from tests.saved import rewrite
 

@@ -14,7 +14,6 @@ import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError
 from sparcets.methods.folder import CLASSIFIER, EXPLAINER, load_fit, write_fit
 from sparcets.models.own_model import OwnModel
-from sparcets.studio.items import add_fit
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.models import (
     ClassifierRecord,
@@ -26,7 +25,7 @@ from sparcets.studio.models import (
 )
 from sparcets.studio.processes import fit_explainer, train_classifier
 from sparcets.studio.service import StudioService
-from sparcets.studio.workspace import KIND_OF, Workspace
+from sparcets.studio.workspace import KIND_OF, Workspace, add_fit
 from tests.http_api import error
 
 from .conftest import API, npz_bytes
