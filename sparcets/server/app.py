@@ -26,8 +26,7 @@ from pydantic_core import from_json
 from sparcets import interrupts
 from sparcets.core.errors import ConfigError, DataError, ShapeError, StorageError
 from sparcets.server.answers import Failure, Query
-from sparcets.server.batching import Batcher, ServerLimits
-from sparcets.server.metrics import Metrics
+from sparcets.server.batching import Batcher, Metrics, ServerLimits
 from sparcets.server.models import ExplainRequest, ExplainResponse, Health, ModelResponse, Question, Ready
 from sparcets.server.pool import SIGNALS, close_workers, start_workers
 from sparcets.web.access import Access, check_token, find_token

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.studio.answers import Windows, draw, to_constraints
 from sparcets.studio.models import ClassifierRecord, ConstraintsRequest, DatasetRecord, ExplainerRecord, ExportRequest
-from sparcets.studio.recordings import AllRecordings
+from sparcets.studio.recordings import AllRecordings, Windows, draw
+from sparcets.studio.service import to_constraints
 from sparcets.studio.workspace import Workspace, new_files
 from sparcets.web.errors import ApiError
 

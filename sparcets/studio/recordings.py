@@ -1,13 +1,20 @@
-"""All recordings of a data set in one list: test series first, then training series, then new ones without labels."""
+"""All recordings of a data set in one list: test series first, then training series, then new ones without labels.
+
+:func:`draw` changes one of them by hand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from sparcets.core.errors import ConstraintError
+from sparcets.core.evidence import find_segments
+from sparcets.core.registry import unknown_name
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series, StrArray
+from sparcets.studio.models import Stroke
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -115,3 +122,46 @@ class Predictions:
             chosen = self.recordings.choose(batch.tolist())
             self._proba[batch] = self.classifier.predict_proba(chosen.X, chosen.lengths)
         return np.asarray(self._proba[rows])
+
+
+Windows: TypeAlias = Mapping[str, Sequence[tuple[int, int]]]
+
+
+def bump(n_steps: int, at: int, width: int) -> FloatArray:
+    """Return a smooth bump of height 1 over ``width`` steps on both sides of one step; 0 elsewhere.
+
+    >>> bump(7, 3, 1).round(2).tolist()
+    [0.0, 0.0, 0.5, 1.0, 0.5, 0.0, 0.0]
+    """
+    away = np.arange(n_steps) - at
+    return np.where(np.abs(away) <= width, 0.5 * (1 + np.cos(np.pi * away / (width + 1))), 0.0)
+
+
+def draw(
+    series: FloatArray, strokes: Sequence[Stroke], feature_names: Sequence[str], mutable: BoolArray, length: int
+) -> tuple[FloatArray, dict[str, list[tuple[int, int]]]]:
+    """Return a series (time, features) with strokes added, and the windows of each feature that they change.
+
+    Nothing is drawn on the padding, that is, after ``length`` steps.
+
+    >>> pulled = Stroke(feature="b", at=2, width=1, by=4.0)
+    >>> made, windows = draw(np.zeros((5, 2)), [pulled], ["a", "b"], np.array([True, True]), 5)
+    >>> made[:, 1].tolist(), windows
+    ([0.0, 2.0, 4.0, 2.0, 0.0], {'b': [(1, 4)]})
+    """
+    made, names = series.astype(np.float64), list(feature_names)
+    touched = np.zeros(series.shape, dtype=bool)
+    for stroke in strokes:
+        if stroke.feature not in names:
+            raise unknown_name("feature", stroke.feature, names)
+        feature = names.index(stroke.feature)
+        if not mutable[feature]:
+            raise ConstraintError(f"{stroke.feature} may not change, so that nothing can be drawn there.")
+        shape = bump(length, stroke.at, stroke.width)
+        made[:length, feature] += stroke.by * shape  # NaN, a missing entry, stays NaN
+        touched[:length, feature] |= shape > 0
+    windows: dict[str, list[tuple[int, int]]] = {}
+    found = find_segments(touched[None])
+    for feature, start, end in zip(found.feature.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+        windows.setdefault(names[feature], []).append((start, end))
+    return np.where(touched, made, series).astype(series.dtype), windows

@@ -27,12 +27,12 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
     @router.post("/explanations", tags=["explanations"])
     async def explain(request: models.AnswerRequest) -> models.ExplainResponse:
         """Return counterfactuals for one query or a batch; urgent ones first."""
-        return await service.run(lambda: service.answers.respond(request), patient=not request.urgent)
+        return await service.run(lambda: service.respond(request), patient=not request.urgent)
 
     @router.post("/curves", tags=["explanations"])
     async def curve(request: models.ExplainRequest) -> models.CurveResponse:
         """Return how belief falls as less may change in the first recording of a request, whatever its cap."""
-        return await service.run(lambda: service.answers.curve(request), patient=True)
+        return await service.run(lambda: service.curve(request), patient=True)
 
     @router.post("/groups", tags=["explanations"])
     async def together(request: models.ExplainRequest) -> models.GroupResponse:
@@ -78,8 +78,8 @@ async def _file(service: StudioService, request: models.ExportRequest, kind: str
 
 async def _explanation(service: StudioService, request: models.ExplainRequest) -> Explanation:
     """Return the answers to a request, which wait for no search if they are in memory."""
-    known = service.answers.known(request)
-    return known if known is not None else await service.run(lambda: service.answers.explanation(request), patient=True)
+    known = service.known(request)
+    return known if known is not None else await service.run(lambda: service.explanation(request), patient=True)
 
 
 PREFIX = "/api/v1"

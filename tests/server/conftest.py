@@ -17,8 +17,7 @@ import sparcets as sp
 from sparcets.methods.folder import write_fit
 from sparcets.server.answers import answer_batch
 from sparcets.server.app import create_app
-from sparcets.server.batching import Batcher, ServerLimits
-from sparcets.server.metrics import Metrics
+from sparcets.server.batching import Batcher, Metrics, ServerLimits
 from sparcets.server.pool import describe
 from sparcets.testing.data import make_series
 

@@ -27,7 +27,7 @@ def service(sample):
 
 
 def test_no_text_of_the_table_is_a_formula(service):
-    e = service.answers.explanation(ExplainRequest(explainer="nearest", rows=[0, 1]))
+    e = service.explanation(ExplainRequest(explainer="nearest", rows=[0, 1]))
     names = ("=left", "+right", "-top", "@idle")
     e = replace(
         e, ids=np.array(["=1+1", "trial 7"]), info=replace(e.info, feature_names=names, units=("-", "", "m", "V"))

@@ -135,7 +135,7 @@ def test_a_fit_is_used_as_it_is(fit, tmp_path):
     assert workspace.record(ClassifierRecord, record.classifier).test_accuracy == 0.9
     ds = sp.load_dataset(fit / "gait.npz", seed=3, test_size=0.3)
     service = StudioService(workspace, Limits(), "cpu")
-    e = service.answers.explanation(ExplainRequest(explainer=record.id, rows=[2, len(ds.X_test)]))
+    e = service.explanation(ExplainRequest(explainer=record.id, rows=[2, len(ds.X_test)]))
     assert e.ids.tolist() == [ds.ids_test[2], ds.ids_train[0]]  # the split of the fit
     expected = explainer.explain(np.stack([ds.X_test[2], ds.X_train[0]]))
     assert np.array_equal(e.counterfactual, expected.counterfactual)

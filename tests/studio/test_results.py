@@ -8,9 +8,8 @@ import pytest
 import sparcets as sp
 from sparcets.core.errors import ConstraintError
 from sparcets.data.recordings import Recordings
-from sparcets.studio.answers import draw
 from sparcets.studio.models import Stroke
-from sparcets.studio.recordings import AllRecordings, Predictions
+from sparcets.studio.recordings import AllRecordings, Predictions, draw
 from sparcets.studio.results import overview, positions, summarise
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba

@@ -10,9 +10,8 @@ import pytest
 
 import sparcets as sp
 from sparcets.core.progress import pause, pausing
-from sparcets.studio.answers import Answers, LruCache
 from sparcets.studio.models import ExplainRequest, ExportRequest, Limits
-from sparcets.studio.service import StudioService, Turns
+from sparcets.studio.service import LruCache, StudioService, Turns
 from sparcets.studio.workspace import Workspace
 from sparcets.web.errors import ApiError
 
@@ -139,23 +138,22 @@ def test_a_search_in_a_search_changes_neither(fitted):
     assert np.array_equal(alone.counterfactual, interrupted.counterfactual)
 
 
-class CountingAnswers(Answers):
+class CountingService(StudioService):
     """Records the rows that were computed and not found in memory."""
 
     computed: list[int]
 
-    def explain(self, request):
+    def _ask(self, request, *arguments):
         self.computed += request.rows
-        return super().explain(request)
+        return super()._ask(request, *arguments)
 
 
 @pytest.fixture
 def answers(sample):
-    service = StudioService(Workspace(sample.folder), Limits(), "cpu")
-    counting = CountingAnswers(service)
+    counting = CountingService(Workspace(sample.folder), Limits(), "cpu")
     counting.computed = []
     yield counting
-    service.close()
+    counting.close()
 
 
 def ask(**options):
@@ -183,7 +181,7 @@ def test_files_are_made_of_answers_on_the_page_and_of_fits_that_are_there(answer
     assert np.array_equal(known.counterfactual, e.counterfactual)
     assert e.query_index.tolist() == [0, 1] and answers.computed == [3, 5]
     answers.respond(ask())
-    answers.service.workspace.remove("explainers", "nearest")
+    answers.workspace.remove("explainers", "nearest")
     for method in (answers.respond, answers.known):
         with pytest.raises(ApiError, match="no explainer 'nearest'"):
             method(ask())
@@ -192,11 +190,11 @@ def test_files_are_made_of_answers_on_the_page_and_of_fits_that_are_there(answer
 def test_the_number_of_queries_of_a_file_is_limited(sample):
     service = StudioService(Workspace(sample.folder), Limits(rows=2, exported_rows=4), "cpu")
     for rows in ([0, 1], [2, 3]):
-        service.answers.respond(ask(rows=rows))
-    assert len(service.answers.explanation(ask(rows=[0, 1, 2, 3]))) == 4  # all are known
+        service.respond(ask(rows=rows))
+    assert len(service.explanation(ask(rows=[0, 1, 2, 3]))) == 4  # all are known
     for rows, most in (([0, 1, 2, 3, 4], 4), ([0, 5, 6, 7], 2)):
         with pytest.raises(ApiError, match=f"at most {most}"):
-            service.answers.explanation(ask(rows=rows))
+            service.explanation(ask(rows=rows))
     service.close()
 
 
