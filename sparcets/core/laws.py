@@ -110,20 +110,17 @@ def find_laws(
 
 
 def _coordinates(found: Sequence[tuple[Law, Any]], n_features: int, tolerance: FloatArray) -> Coordinates:
-    by_kind: Mapping[str, list[Any]] = {
-        kind: [what for law, what in found if law.kind == kind]
-        for kind in ("identity", "order", "whole", "limb", "joint")
-    }
-    bends = dict(by_kind["joint"])
-    limbs = tuple(Limb(start=start, end=end, bend=bends.get(end)) for start, end in by_kind["limb"])
-    weights = np.array([row for _, row in by_kind["identity"]]).reshape(-1, n_features)
+    def of(kind: str) -> list[Any]:
+        return [what for law, what in found if law.kind == kind]
+
+    identities, bends = of("identity"), dict(of("joint"))
     return Coordinates(
         tolerance=tolerance,
-        limbs=limbs,
-        dependent=tuple(feature for feature, _ in by_kind["identity"]),
-        weights=weights,
-        orders=tuple(by_kind["order"]),
-        whole=tuple(by_kind["whole"]),
+        limbs=tuple(Limb(start=start, end=end, bend=bends.get(end)) for start, end in of("limb")),
+        dependent=tuple(feature for feature, _ in identities),
+        weights=np.array([row for _, row in identities]).reshape(-1, n_features),
+        orders=tuple(of("order")),
+        whole=tuple(of("whole")),
     )
 
 
