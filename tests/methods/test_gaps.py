@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.evaluation import measures, saliency
+from sparcets.evaluation import measures
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import mean_proba
 
@@ -75,8 +75,7 @@ def test_measures_are_those_of_the_measured_entries(answers):
         assert np.isfinite(measure(e)).all()
     assert (measures.dtw(e) <= measures.l2(e) + 1e-9).all()
     marked = np.broadcast_to(np.arange(4) == 1, e.query.shape)
-    assert (
-        saliency._sizes(e)[1].sum() == measured.sum() and saliency._pooled(e, marked)[0].size == measured[..., 1].sum()
-    )
+    salient, others = measures._salient_and_others(measures._size(e), marked, measures.queries_of(e).measured)
+    assert salient.size == measured[..., 1].sum() and salient.size + others.size == measured.sum()
     several = sp.Nearest(CLASSIFIER).fit(G, Y).explain(G[Y != 1][:3], target=1, n=3)
     assert np.isfinite(measures.diversity(several)).all()
