@@ -506,10 +506,8 @@ class EditLists:
         return EditLists(tuple(self.lists[i] for i in np.arange(len(self.lists))[rows].tolist()))
 
     @classmethod
-    def join(cls, parts: Sequence[tuple[int, EditLists | None]]) -> EditLists | None:
-        """Concatenate what is known of so many answers each; None if nothing is known of any."""
-        if all(part is None for _, part in parts):
-            return None
+    def join(cls, parts: Sequence[tuple[int, EditLists | None]]) -> EditLists:
+        """Concatenate the edits of so many answers each, none where they are not known."""
         return cls(tuple(edits for n, part in parts for edits in (((),) * n if part is None else part.lists)))
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:

@@ -541,7 +541,8 @@ def join(parts: list[Explanation]) -> Explanation:
     asked = any(p.evidence is not None for p in parts)
     evidence = Evidence.join([p._known_evidence for p in parts]) if asked else None
     numbers = [numbers for p in parts if (numbers := p.numbers)]
-    lists = EditLists.join([(len(p), p.edit_lists) for p in parts])
+    edited = any(p.edit_lists is not None for p in parts)
+    lists = EditLists.join([(len(p), p.edit_lists) for p in parts]) if edited else None
     seconds, side = sum(p.seconds for p in parts), join_side([p.side for p in parts])
     tables = Numbers.join(numbers) if numbers else first.numbers
     return replace(first, evidence=evidence, numbers=tables, edit_lists=lists, side=side, seconds=seconds, **arrays)

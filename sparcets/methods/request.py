@@ -508,7 +508,9 @@ class Answers:
             tables = [np.full((k, n_columns), np.nan) if values is None else values for k, values in known]
             return np.asarray(np.concatenate(tables)[order])
 
-        lists = EditLists.join([(len(part.status), part.edit_lists) for part in made])
+        lists = None
+        if any(part.edit_lists is not None for part in made):
+            lists = EditLists.join([(len(part.status), part.edit_lists) for part in made])[order]
         return cls(
             counterfactual=counterfactual,
             status=np.concatenate([part.status for part in made])[order].astype("<U9"),
@@ -516,7 +518,7 @@ class Answers:
             proba=table("proba", request.info.n_classes),
             families=families,
             support=table("support", len(families)) if families else None,
-            edit_lists=None if lists is None else lists[order],
+            edit_lists=lists,
         )
 
     @property
