@@ -269,9 +269,8 @@ class Dataset:
         # Names of files may be any bytes.
         name = "".join("�" if text_problem(character, empty=True) else character for character in name)
         description = description.encode("utf-8", "replace").decode()
-        labels, names, outputs, output_unit = _check_task_labels(
-            y, X, task=task, class_names=class_names, names=output_names, units=output_units
-        )
+        labels, of_task = _check_task_labels(y, X, task, class_names, output_names, output_units)
+        names = of_task["class_names"]
         features = check_names(feature_names, n=n_features, what="feature_names")
         units = check_units(units, what="units", n=n_features, each="feature")
         if sampling_rate is not None and not (is_number(sampling_rate) and 0 < sampling_rate < np.inf):
@@ -309,7 +308,7 @@ class Dataset:
         return cls(
             name=name,
             **parts,
-            class_names=names,
+            **of_task,
             feature_names=features,
             units=units,
             sampling_rate=None if sampling_rate is None else float(sampling_rate),
@@ -318,8 +317,6 @@ class Dataset:
             description=description,
             split=how,
             task=task,
-            output_names=outputs,
-            output_units=output_unit,
         )
 
     @classmethod
@@ -483,15 +480,9 @@ def series_digests(X: Any) -> list[str]:
 
 
 def _check_task_labels(
-    y: Any,
-    X: FloatArray,
-    *,
-    task: Task,
-    class_names: Sequence[str] | None,
-    names: str | Sequence[str] | None,
-    units: str | Sequence[str] | None,
-) -> tuple[np.ndarray[Any, Any], tuple[str, ...], tuple[str, ...] | None, tuple[str, ...] | None]:
-    """Return the labels, the names of the classes, and names and units of the numbers."""
+    y: Any, X: FloatArray, task: Task, class_names: Any, names: Any, units: Any
+) -> tuple[np.ndarray[Any, Any], dict[str, Any]]:
+    """Return the labels, and by name of the attribute, the names of the classes, or names and units of the numbers."""
     check_task(task)
     if task == "regression":
         if class_names is not None:
@@ -500,8 +491,9 @@ def _check_task_labels(
         n = numbers.shape[1]
         outputs = check_names([names] if isinstance(names, str) else names, what="output_names", n=n)
         given = check_units(units, what="output_units", n=n, each="output")
-        return numbers.reshape(np.shape(y)), (), outputs, given
+        about = {"class_names": (), "output_names": outputs, "output_units": given}
+        return numbers.reshape(np.shape(y)), about
     if names is not None or units is not None:
         raise ConfigError("output_names and output_units are for numbers as labels: pass task='regression', too.")
     labels, found = check_labels(y, n_samples=len(X), class_names=class_names)
-    return labels, found, None, None
+    return labels, {"class_names": found}

@@ -120,7 +120,7 @@ def _read_csv(path: Path, columns: Mapping[str, str], *, number_labels: bool) ->
         # Opened here, so that both readers get all line endings as \n: pandas does not terminate on some mixtures.
         with path.open(encoding="utf-8-sig") as file:
             separator = max(",;\t", key=file.readline().count)
-        with path.open(encoding="utf-8-sig") as file:
+            file.seek(0)
             reader = csv.reader(_text_lines(path, file), skipinitialspace=True, delimiter=separator)
             header, lines, commas = _check_lines(path, reader)
         as_text = {columns.get(r, r) for r in (*SERIES_COLUMNS, "feature") if r != LABEL or not number_labels}

@@ -239,10 +239,8 @@ def _training_part(dataset: Dataset) -> Dataset:
     labels = dataset.y_train if dataset.task == "classification" else np.zeros(len(dataset.y_train), dtype=np.int64)
     rows = choose_rows(labels, MAX_TRAINING)
     names = ("X_train", "y_train", "lengths_train", "subjects_train", "salient_train")
-    parts = {name: getattr(dataset, name) for name in names}
-    side = take_rows(dataset.side_train, rows)
-    chosen = {name: values[rows] for name, values in parts.items() if values is not None}
-    return replace(dataset, side_train=side, **chosen)
+    chosen = {name: getattr(dataset, name)[rows] for name in names if getattr(dataset, name) is not None}
+    return replace(dataset, side_train=take_rows(dataset.side_train, rows), **chosen)
 
 
 def _find_network(

@@ -23,7 +23,7 @@ NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
 AT_MOST = 2000  # training series per class to fit on, and test series per class to compare with
 _CHUNK = 1000  # series scored per call, bounding memory
 
-_Scores: TypeAlias = dict[str, Callable[[FloatArray], FloatArray]]
+Score: TypeAlias = Callable[[FloatArray], FloatArray]  # of flattened series; higher for less similar ones
 
 
 class Plausibility:
@@ -56,7 +56,7 @@ class Plausibility:
         self.dataset = dataset
         self.scaler = scaler
         self.seed = seed
-        self._fitted: dict[int, tuple[_Scores, dict[str, float]] | None] = {}
+        self._fitted: dict[int, dict[str, tuple[Score, float]]] = {}
 
     def ratios(self, e: Explanation) -> dict[str, FloatArray]:
         """Return four scores of each counterfactual, each over the mean score of real test series of its target class.
@@ -77,29 +77,25 @@ class Plausibility:
         for target in np.unique(e.target).tolist():
             if target not in self._fitted:
                 self._fitted[target] = self._fit(target)
-            fitted = self._fitted[target]
-            if fitted is None:
-                continue
-            scores, reference = fitted
-            rows = np.flatnonzero(e.target == target)
-            for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)):
+            scores, rows = self._fitted[target], np.flatnonzero(e.target == target)
+            for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)) if scores else ():
                 flat = self._flat(Series(e.counterfactual, e.lengths)[part])
                 with filters_kept():
-                    found = {name: score(flat) for name, score in scores.items() if reference[name] > 0}
-                for name, values in found.items():
-                    ratios[name][part] = values / reference[name]
+                    for name, (score, reference) in scores.items():
+                        ratios[name][part] = score(flat) / reference
         return ratios
 
-    def _fit(self, label: int) -> tuple[_Scores, dict[str, float]] | None:
-        """Return the score functions of one class and their means on test series; None if there are too few series."""
+    def _fit(self, label: int) -> dict[str, tuple[Score, float]]:
+        """Return the scores of one class and their means on test series, if above 0; none of too few series."""
         # Duplicates would have infinite local density.
         train = np.unique(self._real(label, "train"), axis=0)
         test = self._real(label, "test")
         if len(train) <= NEIGHBOURS or not len(test):
-            return None
+            return {}
         scores = _fit_scores(train, spawn(self.seed, f"isolation forest/{label}"))
         with filters_kept():
-            return scores, {name: float(score(test).mean()) for name, score in scores.items()}
+            found = {name: (score, float(score(test).mean())) for name, score in scores.items()}
+        return {name: (score, mean) for name, (score, mean) in found.items() if mean > 0}
 
     def _real(self, label: int, part: str) -> FloatArray:
         """Return at most ``AT_MOST`` real series of a class, flattened."""
@@ -115,8 +111,8 @@ class Plausibility:
         return standard.blank().values.reshape(len(series), series.n_steps * series.n_features)
 
 
-def _fit_scores(real: FloatArray, seed: int) -> _Scores:
-    """Fit the four models to flattened series (batch, entries); each score is higher for less similar series."""
+def _fit_scores(real: FloatArray, seed: int) -> dict[str, Score]:
+    """Fit the four models to flattened series (batch, entries)."""
     with random_state_kept():
         from sklearn.ensemble import IsolationForest
         from sklearn.neighbors import LocalOutlierFactor

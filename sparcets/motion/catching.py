@@ -139,14 +139,14 @@ def _recorded(folder: Path) -> Dataset:
 def _part(folder: Path, part: str) -> tuple[FloatArray, IntArray]:
     """Return series (n, 60, 20) and class indices (n,) of ``train``, ``val`` or ``test``."""
     x_file, y_file = folder / f"X_{part}.npy", folder / f"y_{part}.npy"
-    X = _without_singletons(_array(x_file), 3)
+    X = _array(x_file, 3)
     if X.ndim != 3 or X.shape[1:] != (N_STEPS, len(FEATURES)) or not len(X):
         raise ShapeError(
             f"{x_file} must be (n, {N_STEPS}, {len(FEATURES)}): trials, steps, features; got shape {X.shape}. "
             "Transpose or trim it to that shape."
         )
     X = check_series(X, name=str(x_file))
-    y = _without_singletons(_array(y_file), 2)
+    y = _array(y_file, 2)
     order = f"one-hot rows in the order {', '.join(CLASS_NAMES)}"
     if y.shape != (len(X), len(CLASS_NAMES)):
         raise LabelError(
@@ -159,12 +159,8 @@ def _part(folder: Path, part: str) -> tuple[FloatArray, IntArray]:
     return X, np.asarray((y == 1).argmax(1), dtype=np.int64)
 
 
-def _without_singletons(array: np.ndarray[Any, Any], ndim: int) -> np.ndarray[Any, Any]:
-    """Drop axes of size 1, except the first, from an array with too many axes."""
-    return array if array.ndim <= ndim else array.reshape([len(array), *(n for n in array.shape[1:] if n != 1)])
-
-
-def _array(file: Path) -> np.ndarray[Any, Any]:
+def _array(file: Path, ndim: int) -> np.ndarray[Any, Any]:
+    """Return the array of a file, without axes of size 1, except for the first, if it has too many axes."""
     if not file.is_file():
         raise DataNotFoundError(
             f"{file.parent} holds no {file.name}. Expected X_train.npy, y_train.npy, X_test.npy, y_test.npy and, "
@@ -182,7 +178,7 @@ def _array(file: Path) -> np.ndarray[Any, Any]:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiub":
         found = array.dtype if isinstance(array, np.ndarray) else "an archive of arrays"
         raise FileFormatError(f"{file} holds {found}, expected one array of numbers. Save it again with numpy.save.")
-    return array
+    return array if array.ndim <= ndim else array.reshape([len(array), *(n for n in array.shape[1:] if n != 1)])
 
 
 SPREAD = np.array([0.04, 1.0, 0.3])  # of each sign within the patients' groups, about; distances are in these units

@@ -212,6 +212,7 @@ def _draw(
 MAX_FRAMES = 120  # longer series are subsampled
 HEIGHT = 500  # pixels
 FRAME_DURATION = 40  # milliseconds, when played
+GAP = (np.nan, np.nan)  # between one line and the next
 
 
 def body_figure(answer: Explanation) -> PageFigure | None:
@@ -247,11 +248,9 @@ def _traces(body: Body, step: int, made_colour: str) -> Iterator[PageFigure]:
             again = {"color": style.FIXED, "width": 1.2, "dash": "solid"}
             lines.insert(0, ([*body.limbs, *body.outline], body.query, again))
         for limbs, ends, line in lines:
-            corners: list[list[float | None]] = [[], []]
-            for limb in limbs:
-                for k in range(2):
-                    corners[k] += [*rounded(np.array([ends[point][step][k] for point in limb]), 4), None]
-            yield {**_trace("lines", axis, *corners), "hoverinfo": "skip", "line": line}
+            corners = [corner for a, b in limbs for corner in (ends[a][step], ends[b][step], GAP)]
+            x, y = np.array(corners).reshape(-1, 2).T
+            yield {**_trace("lines", axis, rounded(x, 4), rounded(y, 4)), "hoverinfo": "skip", "line": line}
         names = [name for name in points if name != BALL]
         moved = [bool(axis) and bool(body.changed[name][step]) for name in names]
         at = np.array([points[name][step] for name in names])  # (points, 2)

@@ -52,14 +52,11 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def with_double_precision(config: C, owner: str) -> C:
-    """Return settings with a device that computes in double precision: the same one, or the CPU instead of ``"mps"``.
-
-    The ``owner`` needs it, for the log.
-    """
+def with_double_precision(config: C) -> C:
+    """Return settings with a device that computes in double precision: the same, or the CPU instead of ``"mps"``."""
     if resolve_device(config.device).type != "mps":
         return config
-    log.warning("%s needs double precision, which GPUs of Apple do not have; it runs on the CPU.", owner)
+    log.warning("sp.Explainer needs double precision, which GPUs of Apple do not have; it runs on the CPU.")
     return replace(config, device="cpu")
 
 

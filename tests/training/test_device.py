@@ -97,8 +97,8 @@ def test_a_gpu_of_apple_is_taken_where_torch_has_it(monkeypatch):
 def test_what_needs_double_precision_runs_on_the_cpu_instead_and_says_so(monkeypatch, caplog):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     on_cpu, on_mps = (sp.ExplainerConfig(device=name) for name in ("cpu", "mps"))
-    assert with_double_precision(on_cpu, "sp.Explainer") is on_cpu and not caplog.records
-    assert with_double_precision(on_mps, "sp.Explainer") == on_cpu
+    assert with_double_precision(on_cpu) is on_cpu and not caplog.records
+    assert with_double_precision(on_mps) == on_cpu
     assert "sp.Explainer needs double precision, which GPUs of Apple do not have; it runs on the CPU" in caplog.text
     X, y = make_series(30, n_steps=6)
     settings = ("believed_by=model", "device=mps")

@@ -454,7 +454,7 @@ class Members:
 
 def train_ensemble(job: FitJob, rows: IntArray, classifier: Classifier, config: ExplainerConfig, seed: int) -> Ensemble:
     """Train the members and measure how convinced they are of real series; see :meth:`Members.train`."""
-    config = with_double_precision(config, "sp.Explainer")
+    config = with_double_precision(config)
     members = Members.train(job, rows, classifier, config, seed)
     explained, y = members.explained, job.y[rows]
     measured = choose_series(y, spawn(seed, "accuracy"), config.max_series)

@@ -270,7 +270,7 @@ def fit_number_model(
     seed
         Of all trainings.
     """
-    config = with_double_precision(config, "sp.Explainer")
+    config = with_double_precision(config)
     members = Members.train(job, rows, regressor, config, seed)
     known = rows[np.linspace(0, len(rows) - 1, min(len(rows), LEVEL_SERIES)).astype(np.int64)]
     outcome, labels, series = job.info.numbers, job.numbers, job.series[known]

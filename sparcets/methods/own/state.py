@@ -124,7 +124,7 @@ def model_from_arrays(
 ) -> FittedModel | NumberModel:
     """Return a fitted model from the output of :func:`model_to_arrays`."""
     header = json.loads(arrays[HEADER].tobytes().decode())
-    config = with_double_precision(config, "sp.Explainer")
+    config = with_double_precision(config)
     device = resolve_device(config.device)
     long_arrays = part_of(arrays, "long")
     long = record_from_arrays(LongSeries, long_arrays) if long_arrays else None
