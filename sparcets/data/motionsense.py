@@ -218,20 +218,18 @@ def _activity_codes(activities: str | Sequence[str]) -> tuple[str, ...]:
 
 def _parse(raw: bytes, where: str) -> FloatArray:
     """Return the 12 features of a CSV file as float32 (time, features); an error names the damaged line."""
-    values, problem = None, ""
     try:
         table = pd.read_csv(BytesIO(raw), usecols=list(FEATURES), dtype=np.float32)
-        values = table[list(FEATURES)].to_numpy()
     except ValueError as error:  # all of pandas' parser errors are ValueErrors
-        problem = str(error)
-    # pandas fills a short row with NaN and, given usecols, silently truncates a long one, so the commas are counted.
-    even = values is not None and raw.count(b",") == raw.partition(b"\n")[0].count(b",") * (len(values) + 1)
-    if values is None or not even or not np.isfinite(values).all():
         _check_lines(raw, where)
-    if values is None:
         raise FileFormatError(
-            f"{where} is not a MotionSense recording: {problem}. Delete it and {_FETCH} to fetch it again."
-        )
+            f"{where} is not a MotionSense recording: {error}. Delete it and {_FETCH} to fetch it again."
+        ) from error
+    values = table[list(FEATURES)].to_numpy()
+    # pandas fills a short row with NaN and, given usecols, silently truncates a long one, so the commas are counted.
+    even = raw.count(b",") == raw.partition(b"\n")[0].count(b",") * (len(values) + 1)
+    if not even or not np.isfinite(values).all():
+        _check_lines(raw, where)
     return np.asarray(values)
 
 

@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from sparcets.core.errors import DownloadError
 from sparcets.core.registry import require_extra, unknown_name
@@ -68,26 +67,22 @@ def _fetch(name: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / LOCK, what=str(folder)):
         # Another process may have fetched it while this one waited.
-        if not all((folder / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
-            _download(aeon, name, folder)
+        if all((folder / f"{name}_{part}.ts").is_file() for part in ("TRAIN", "TEST")):
+            return folder
+        with writing(folder), temporary_folder(folder, "fetching") as temporary:
+            try:
+                # The original version: unequal lengths not truncated, missing values not filled in.
+                as_published = {"load_equal_length": False, "load_no_missing": False}
+                aeon.load_classification(name, split="train", extract_path=str(temporary), **as_published)
+            except Exception as error:  # aeon wraps some of urllib's errors and lets others through
+                raise DownloadError(
+                    f"cannot fetch {name} of the UEA/UCR archive: {_root(error)}. Try again with a network, or put "
+                    f"{name}_TRAIN.ts and {name}_TEST.ts into {folder}."
+                ) from error
+            for file in sorted((temporary / name).iterdir()):
+                if not os.path.lexists(folder / file.name):  # what somebody has put there is kept
+                    file.rename(folder / file.name)
     return folder
-
-
-def _download(aeon: Any, name: str, folder: Path) -> None:
-    with writing(folder), temporary_folder(folder, "fetching") as temporary:
-        try:
-            # The original version: unequal lengths not truncated, missing values not filled in.
-            aeon.load_classification(
-                name, split="train", extract_path=str(temporary), load_equal_length=False, load_no_missing=False
-            )
-        except Exception as error:  # aeon wraps some of urllib's errors and lets others through
-            raise DownloadError(
-                f"cannot fetch {name} of the UEA/UCR archive: {_root(error)}. Try again with a network, or put "
-                f"{name}_TRAIN.ts and {name}_TEST.ts into {folder}."
-            ) from error
-        for file in sorted((temporary / name).iterdir()):
-            if not os.path.lexists(folder / file.name):  # what somebody has put there is kept
-                file.rename(folder / file.name)
 
 
 def _root(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError, filters_kept, quoted
+from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError, filters_kept
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
@@ -60,8 +60,6 @@ EXPLANATION_MEASURES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "linf": measures.linf,
     "dtw": measures.dtw,
 }
-# Names that no judge can have, because measures are named after them.
-RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use", "transfer": "all judges"}
 _CHUNK = 1000  # answers measured per chunk, bounding memory
 _DIGEST_LENGTH = 12  # characters of a query's digest: enough to keep a million of them distinct
 
@@ -228,11 +226,6 @@ def _measure_plain(e: Explanation) -> Columns:
 
 
 def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
-    for name, meaning in RESERVED.items():
-        if name in judges:
-            raise DataError(
-                f"no judge can be named {quoted(name)}, which is the name of the mean over {meaning}. Rename it."
-            )
     columns: Columns = {}
     for measure, found in transfer(e, judges).items():
         others = [values for name, values in found.items() if name not in e.families]

@@ -40,6 +40,8 @@ N_COMPARED = 16
 # both models are certain, it shows in the small probabilities only, hence the relative part.
 ATOL, RTOL = 1e-4, 0.1
 ATOL_NUMBERS = 1e-3  # of the spread of the labels
+# Names that no judge can have, because measures are named after them.
+RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use", "transfer": "all judges"}
 
 
 class Judge(Protocol):
@@ -127,6 +129,10 @@ def check_judges(judges: Any) -> None:
             "Write judges={'mine': classifier}; an empty mapping leaves transfer out."
         )
     for name, judge in judges.items():
+        if name in RESERVED:
+            raise DataError(
+                f"no judge can be named {quoted(name)}, which is the name of the mean over {RESERVED[name]}. Rename it."
+            )
         if not callable(getattr(judge, "predict", None)):
             raise CapabilityError(
                 f"the judge {name!r} ({type(judge).__name__}) has no predict(X, lengths). Wrap it: sp.wrap(model)."
