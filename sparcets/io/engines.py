@@ -121,7 +121,7 @@ class LocalEngine(Engine):
                 while queue and (idle or len(busy) < workers):
                     if not idle:
                         with _interrupts_blocked():
-                            idle.append(WorkerProcess(_begin, _prepare, function, threads=threads))
+                            idle.append(WorkerProcess(_prepare, function, threads=threads))
                     worker, item = idle.pop(), queue.popleft()
                     busy[worker.submit(_run, item)] = (worker, item)
                 for future in wait(busy, return_when=FIRST_COMPLETED).done:
@@ -175,13 +175,13 @@ _function: Any = None  # of this process, if it is a worker
 class WorkerProcess(Generic[T]):
     """A process that runs one function after the other; ``first`` is the future of the first of them.
 
-    It calls ``begin`` before, and ends with this process.
+    Ctrl-C in the terminal does not reach it: this process decides what happens to it, and at its own end, it ends too.
     """
 
-    def __init__(self, begin: Callable[[], object], first: Callable[..., T], *arguments: Any, threads: str) -> None:
+    def __init__(self, first: Callable[..., T], *arguments: Any, threads: str) -> None:
         with starting_process(dict.fromkeys(THREADS, threads)):  # read on import
             resource_tracker.ensure_running()  # started with the first process; it would unblock interrupts
-            self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=begin)
+            self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_begin)
             self.first: Future[T] = self._executor.submit(first, *arguments)
         (self.process,) = self._executor._processes.values()
 
@@ -212,10 +212,8 @@ def _outcome(worker: WorkerProcess[Any], future: Future[tuple[str, Any]]) -> tup
 
 
 def _begin() -> None:
-    # Ctrl-C reaches every process of a terminal; the parent decides what happens to the workers. Until here, a worker
-    # was started with the signal blocked.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=exit_with_parent, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until here, it was blocked
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
 
 
 def _prepare(function: Callable[[Any], Any]) -> None:
@@ -227,7 +225,7 @@ def _run(item: Any) -> tuple[str, Any]:
     return attempt(_function, item, ForkingPickler)
 
 
-def exit_with_parent() -> None:
+def _exit_with_parent() -> None:
     """Exit when the parent process ends: the results would be lost, and the worker would occupy the machine."""
     parent = multiprocessing.parent_process()
     if parent is not None:

@@ -342,11 +342,8 @@ class ShardWriter(ShardFolder):
 
     def first_readable(self) -> Explanation | None:
         """Return the first shard that can be read, or None."""
-        for file in sorted(self.folder.glob("shard-*.npz")):
-            shard = _readable(inside(self.folder, file.name))
-            if shard is not None:
-                return shard
-        return None
+        files = (inside(self.folder, file.name) for file in sorted(self.folder.glob("shard-*.npz")))
+        return next((shard for file in files if (shard := _readable(file)) is not None), None)
 
     def finished_shard(
         self,

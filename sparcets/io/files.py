@@ -42,18 +42,15 @@ def digest_of_bytes(content: bytes) -> str:
 def digest_of_files(files: Sequence[Path]) -> str:
     """Return one digest of the content of files that belong together, by name; that of the first does not matter."""
     names = ["", *(file.name for file in files[1:])]
+    digests = {name: hashlib.sha256() for name in names}
     try:
-        return digest_of_json({name: _digest_of_file(file) for name, file in zip(names, files, strict=True)})
+        for name, file in zip(names, files, strict=True):
+            with file.open("rb") as opened:
+                while block := opened.read(_BLOCK):
+                    digests[name].update(block)
+        return digest_of_json({name: digest.hexdigest() for name, digest in digests.items()})
     except OSError as error:
         raise FileFormatError(f"{error.filename} cannot be read: {error.strerror}.") from error
-
-
-def _digest_of_file(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while block := opened.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def digest_of_json(data: Any) -> str:

@@ -187,12 +187,14 @@ def remove_unfinished(path: str | os.PathLike[str]) -> None:
 
 
 def _put_in_place(new: Path, final: Path, *, in_place: bool) -> None:
+    """Put a folder in the place of another one: in one step on Linux, elsewhere in two; or its entries, one by one."""
     if not final.exists():
         new.rename(final)
     elif in_place or {entry.name for entry in final.iterdir()} - {entry.name for entry in new.iterdir()}:
         _replace_entries(new, final)
-    else:
-        _exchange(new, final)
+    elif not _exchange_at_once(new, final):
+        final.rename(new.with_name(OLD))
+        new.rename(final)
 
 
 def _clean_up(outer: Path, final: Path) -> None:
@@ -204,13 +206,6 @@ def _clean_up(outer: Path, final: Path) -> None:
         if final.is_dir() and not there.exists():
             old.rename(there)
     _remove_folder(outer)  # an incomplete new folder, or the old one
-
-
-def _exchange(new: Path, final: Path) -> None:
-    """Put a folder in the place of another one: in one step on Linux, elsewhere in two."""
-    if not _exchange_at_once(new, final):
-        final.rename(new.with_name(OLD))
-        new.rename(final)
 
 
 def _exchange_at_once(a: Path, b: Path) -> bool:

@@ -42,20 +42,15 @@ def lock(handle: int, *, shared: bool = False, wait: bool = True) -> None:
     if fcntl is not None:
         fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
     elif msvcrt is not None:
-        while not _lock_byte(handle):
-            if not wait:
-                raise BlockingIOError("locked by another process")
+        while True:
+            os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
+            try:  # as Windows can: a byte of a file, for one process alone
+                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+                return
+            except OSError as error:
+                if not wait:
+                    raise BlockingIOError("locked by another process") from error
             time.sleep(_RETRY)
-
-
-def _lock_byte(handle: int) -> bool:
-    """Lock a file as Windows can, a byte of it, for one process alone; return False if it is taken."""
-    os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
-    try:
-        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-    except OSError:
-        return False
-    return True
 
 
 @contextmanager

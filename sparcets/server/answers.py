@@ -16,25 +16,12 @@ from sparcets.core import target as targets
 from sparcets.core.constraints import Constraints
 from sparcets.core.errors import SparcetsError, TargetError
 from sparcets.core.evidence import find_segments
-from sparcets.core.info import SeriesInfo
 from sparcets.core.series import FloatArray
 from sparcets.web.errors import code_of
 
 if TYPE_CHECKING:
     from sparcets.core.explanation import Explanation
     from sparcets.methods.base import BaseExplainer
-
-
-def arguments_of(question: str, info: SeriesInfo) -> dict[str, Any]:
-    """Return the arguments of ``explain``, of a question as JSON without what is as by default."""
-    given = json.loads(question)
-    target = target_of(given.pop("target", None))
-    if target is None and info.is_regression:
-        raise TargetError(
-            f'the model predicts {info.predicts}: say where they have to lie, such as {{"at_least": 30}}.'
-        )
-    constraints = given.pop("constraints", None)
-    return {**given, "target": target, "constraints": None if constraints is None else Constraints(**constraints)}
 
 
 def target_of(given: Any) -> Any:
@@ -97,18 +84,25 @@ def answer_batch(explainer: BaseExplainer[Any], question: str, queries: Sequence
 
 def _answer(explainer: BaseExplainer[Any], question: str, queries: Sequence[Query]) -> list[bytes]:
     info = explainer._fitted()
-    X, options = np.stack([query.X for query in queries]), arguments_of(question, info)
+    X, given = np.stack([query.X for query in queries]), json.loads(question)  # without what is as by default
+    target, constraints = target_of(given.pop("target", None)), given.pop("constraints", None)
+    if target is None and info.is_regression:
+        raise TargetError(
+            f'the model predicts {info.predicts}: say where they have to lie, such as {{"at_least": 30}}.'
+        )
     named = any(query.id is not None for query in queries)
     side = queries[0].side
     explanation = explainer.explain(
         X,
+        target,
+        constraints=None if constraints is None else Constraints(**constraints),
         lengths=np.full(len(X), X.shape[1]) if info.unequal else None,
         side=None
         if side is None
         else {name: np.array([(query.side or {})[name] for query in queries]) for name in side},
         ids=[query.id or "" for query in queries] if named else None,
         progress=False,
-        **options,
+        **given,
     )
     n = len(explanation) // len(queries)
     parts = [to_json(answer, inf_nan_mode="null") for answer in _answers(explanation, queries, n)]

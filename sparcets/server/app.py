@@ -109,7 +109,19 @@ def create_app(
         return Response(generate_latest(metrics.registry), media_type="text/plain; version=0.0.4")
 
     app.include_router(guarded)
-    _add_probes(app, batcher)
+
+    @app.get("/health", tags=["operation"])
+    async def live() -> Health:
+        """Say that the server runs; needs no token."""
+        return Health()
+
+    not_ready: dict[int | str, dict[str, Any]] = {503: {"model": Ready, "description": "No worker can explain now."}}
+
+    @app.get("/ready", tags=["operation"], response_model=Ready, responses=not_ready)
+    async def ready() -> JSONResponse:
+        """Say how many workers can explain, 503 if none; needs no token."""
+        return JSONResponse({"workers": batcher.ready}, 200 if batcher.ready else 503)
+
     access = Access(token, owner="server", where=WHERE)
     app.add_middleware(SecurityMiddleware, access=access, hosts=hosts, limits=limits, public=PUBLIC)
 
@@ -180,20 +192,6 @@ def queries_of(request: ExplainRequest) -> list[Query]:
             )
         )
     return queries
-
-
-def _add_probes(app: FastAPI, batcher: Batcher) -> None:
-    @app.get("/health", tags=["operation"])
-    async def live() -> Health:
-        """Say that the server runs; needs no token."""
-        return Health()
-
-    not_ready: dict[int | str, dict[str, Any]] = {503: {"model": Ready, "description": "No worker can explain now."}}
-
-    @app.get("/ready", tags=["operation"], response_model=Ready, responses=not_ready)
-    async def ready() -> JSONResponse:
-        """Say how many workers can explain, 503 if none; needs no token."""
-        return JSONResponse({"workers": batcher.ready}, 200 if batcher.ready else 503)
 
 
 class StoppableServer(uvicorn.Server):

@@ -17,7 +17,7 @@ import numpy as np
 
 from sparcets import __version__
 from sparcets.core.errors import SparcetsError
-from sparcets.io.engines import WorkerProcess, exit_with_parent
+from sparcets.io.engines import WorkerProcess
 from sparcets.server.answers import Outcome, Query, answer_batch
 
 if TYPE_CHECKING:
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
 
 
 _explainer: BaseExplainer[Any]  # of this process, if it is a worker
-
-
-def begin() -> None:
-    """Prepare the process of a worker."""
-    # The server decides when its workers end; it lets them finish what they have begun.
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    threading.Thread(target=exit_with_parent, daemon=True).start()
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
 
 
 def load(folder: Path, device: str, own_model: str | None = None) -> dict[str, Any]:
@@ -46,6 +37,8 @@ def load(folder: Path, device: str, own_model: str | None = None) -> dict[str, A
     from sparcets.methods.folder import load_fit
 
     global _explainer
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the server lets workers finish what they have begun
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     torch.set_num_threads(1)  # several workers, and small networks: more would wait for each other
     _explainer = load_fit(folder, device=device, model=own_model)[1]
     info = _explainer._fitted()
@@ -98,7 +91,7 @@ class Worker:
 
         To be called in a thread in which the signals that stop the server are blocked, as they then are in the process.
         """
-        self._process = WorkerProcess(begin, load, *self._arguments, threads="1")
+        self._process = WorkerProcess(load, *self._arguments, threads="1")
         try:
             return self._process.first.result()
         except BaseException:

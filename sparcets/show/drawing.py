@@ -13,7 +13,7 @@ from sparcets.core.series import FloatArray, StrArray
 from sparcets.core.words import percent, percents, seconds
 from sparcets.show import style
 from sparcets.show.changes import only_answer, without_padding
-from sparcets.show.phrases import change_of, has_name, phrases_of, query_name
+from sparcets.show.phrases import phrases_of
 
 MAX_FEATURES = 5  # drawn as curves
 MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
@@ -139,13 +139,6 @@ def moment_names(answer: Explanation, steps: Sequence[int]) -> list[str]:
 def time_label(answer: Explanation) -> str:
     """Return the label of the time axis."""
     return "time (s)" if answer.info.sampling_rate else "time (steps)"
-
-
-def title_of(answer: Explanation) -> str:
-    """Return a title: the query if it has a name, what the model says, the share of changes, and the method."""
-    change, share = change_of(answer), percent(float(answer.share_changed[0]))
-    name = f"{query_name(answer)}:   " if has_name(answer) else ""
-    return f"{name}{change}   {phrases_of(answer).moved}   {share} changed   ({answer.method})"
 
 
 BEST = "best with at most so many changes"

@@ -166,7 +166,8 @@ def _moves(answer: Explanation, edit: Edit) -> str:
     change = np.nan_to_num(_change(answer, edit)[edit.start : edit.end].astype(np.float64))
     size = np.abs(change).sum(0) / answer.info.scaler.scale
     chosen = sorted(own, key=lambda f: -size[f])[:MAX_MOVES]
-    named = {f: _name(answer, f) for f in own}
+    places = {f: place_of(answer, f) for f in own}
+    named = {f: answer.feature_names[f] if place is None else place.point for f, place in places.items()}
     of_name: dict[str, list[str]] = {}
     for f in chosen:
         if size[f] > 0:
@@ -184,11 +185,6 @@ def _change(answer: Explanation, edit: Edit) -> FloatArray:
         return np.asarray(apply_edits(query, [edit]) - query)
     except DataError:  # the course of a training series is not kept
         return np.asarray(answer.delta[0])
-
-
-def _name(answer: Explanation, feature: int) -> str:
-    place = place_of(answer, feature)
-    return answer.feature_names[feature] if place is None else place.point
 
 
 def _move(answer: Explanation, feature: int, change: FloatArray) -> str:

@@ -11,9 +11,10 @@ import numpy as np
 from sparcets.core.errors import DataError, ShapeError
 from sparcets.core.evidence import MAJORITY, VERDICTS
 from sparcets.core.explanation import Explanation
+from sparcets.core.words import percent
 from sparcets.show import drawing, style
 from sparcets.show.changes import only_answer
-from sparcets.show.phrases import advice_note, count
+from sparcets.show.phrases import advice_note, change_of, count, has_name, phrases_of, query_name
 from sparcets.show.verdict import conclude, find_doubts
 
 if TYPE_CHECKING:
@@ -200,8 +201,11 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
         said += [f"Careful: {doubt}" for doubt in find_doubts(answer, {})[:1]]
     lines = [line for text in said for line in textwrap.wrap(text, width, max_lines=2, placeholder=" …")]
     look: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top", "fontweight": "bold", "fontsize": "large"}
+    name = f"{query_name(answer)}:   " if has_name(answer) else ""
+    share = percent(float(answer.share_changed[0]))
+    title = f"{name}{change_of(answer)}   {phrases_of(answer).moved}   {share} changed   ({answer.method})"
     # Empty lines in the title, for which the layout makes room, and the verdict in them, in its own colour.
-    figure.suptitle("\n" * len(lines) + style.escape_mathtext(drawing.title_of(answer)), **look)
+    figure.suptitle("\n" * len(lines) + style.escape_mathtext(title), **look)
     top = 1 - PAD / float(figure.get_size_inches()[1])
     figure.text(y=top, s=style.escape_mathtext("\n".join(lines)), color=conclusion.verdict.colour, **look)
     note = ".  ".join(part for part in (legend, advice_note(answer)) if part)

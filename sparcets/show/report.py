@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,7 +141,7 @@ def _classes(e: Explanation) -> str:
 def _all_measures(scores: Scores) -> str:
     shown = ("mean", "std", "low", "high")
     rows = [
-        (escape(name), *(_format_number(line.get(key)) for key in shown), str(int(line["n"])))
+        (escape(name), *(f"{line.get(key, math.nan):.3f}".replace("nan", "") for key in shown), str(int(line["n"])))
         for name, line in scores.summary.items()
     ]
     notes = "".join(f"<p class='soft'>{escape(note)}</p>" for note in scores.notes)
@@ -149,10 +150,6 @@ def _all_measures(scores: Scores) -> str:
         f"<details><summary>All measures and notes</summary>{notes}"
         f"<p class='soft'>low to high: 95 % interval of the mean.</p><div class=\"scroll\">{measures}</div></details>"
     )
-
-
-def _format_number(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.3f}"
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

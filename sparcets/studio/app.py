@@ -67,7 +67,6 @@ def create_app(
     limits = limits if limits is not None else Limits()
     sessions = sessions or Sessions()
     folder, access = Workspace(workspace), Access(token, owner="studio", where=WHERE, sessions=sessions)
-    folder.make_private()
     folder.remove_leftovers()
     service = StudioService(folder, limits, device, model)
     jobs = Jobs(folder, limits, seed=seed, device=device, model=model)
@@ -156,7 +155,6 @@ def serve(
     line of the start message.
     """
     folder = Workspace(workspace)
-    folder.make_private()
     token, limits, sessions = find_token(folder.folder / TOKEN_FILE, token), Limits(), Sessions()
     app = create_app(
         workspace, hosts=requests.accepted_hosts(host), token=token, limits=limits, sessions=sessions, **options

@@ -80,18 +80,23 @@ def python_code(
 
     Of a model in a Python file, the script names that with which the studio was started, ``own``.
     """
+    from sparcets.methods import EXPLAINERS
+
     explainer = workspace.record(ExplainerRecord, request.explainer)
     classifier = workspace.record(ClassifierRecord, explainer.classifier)
     dataset = workspace.record(DatasetRecord, explainer.dataset)
     limits = _constraints(request.constraints, dataset.feature_names)
     source = Path("datasets", dataset.id, dataset.source).as_posix() if dataset.uploaded else dataset.source
+    method = EXPLAINERS.location(explainer.method).rpartition(":")[2]
+    config = f"sp.{method}Config{'.tiny' * (explainer.preset == 'tiny')}()"
+    fitted = f'sp.{method}(clf, {config}.override("seed={explainer.seed}")).fit(ds)'
     lines = [
         f"# Run this in the studio's workspace, {workspace.folder.name}.",
         "import sparcets as sp",
         "",
         f"ds = sp.load_dataset({source!r}, seed={dataset.seed})",
         *_classifier(workspace, classifier, dataset, own),
-        f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {_fitted(explainer)}',
+        f'ex = sp.load("explainers/{explainer.id}", classifier=clf)  # created by: {fitted}',
         *_queries(workspace, dataset, recordings, request.rows),
         *([f"limits = {limits}"] if limits and not request.strokes else []),
         *(_by_hand(request, dataset, recordings) if request.strokes else [_explain(request, recordings, limits)]),
@@ -187,14 +192,6 @@ def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
     start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
     name = repr(record.architecture)  # a record may hold any text, which must stay text
     return f'sp.TorchClassifier({name}, {start}.override("seed={record.seed}"{missing})).fit(ds)'
-
-
-def _fitted(record: ExplainerRecord) -> str:
-    from sparcets.methods import EXPLAINERS
-
-    name = EXPLAINERS.location(record.method).rpartition(":")[2]
-    start = f"sp.{name}Config.tiny()" if record.preset == "tiny" else f"sp.{name}Config()"
-    return f'sp.{name}(clf, {start}.override("seed={record.seed}")).fit(ds)'
 
 
 def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None) -> str:

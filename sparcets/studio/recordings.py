@@ -49,7 +49,11 @@ class AllRecordings:
         self.class_names = dataset.class_names
         columns = ("X", "y", "lengths", "ids", "subjects")
         parts = [[getattr(dataset, f"{column}_{part}") for column in columns] for part in ("test", "train")]
-        parts += [[n.X, self._indices(n.labels, len(n.X)), n.lengths, n.ids, n.subjects] for n in new]
+        known = {name: index for index, name in enumerate(self.class_names)}
+        for n in new:
+            names = [None] * len(n.X) if n.labels is None else n.labels
+            labelled = np.array([known.get(str(name), NO_LABEL) for name in names])  # other names are of no class
+            parts.append([n.X, labelled, n.lengths, n.ids, n.subjects])
         self.X, labels, lengths, ids, subjects = zip(*parts, strict=True)
         sizes = [len(X) for X in self.X]
         self.places = [(part, index) for part, n in enumerate(sizes) for index in range(n)]  # in which part, by row
@@ -88,13 +92,6 @@ class AllRecordings:
         if number.isdecimal() and len(number) < 10 and int(number) < len(self):
             found[int(number)] = True
         return found
-
-    def _indices(self, labels: StrArray | None, n: int) -> IntArray:
-        """Return labels as indices of classes; of no class where they are unknown or of other names."""
-        if labels is None:
-            return np.full(n, NO_LABEL)
-        known = {name: index for index, name in enumerate(self.class_names)}
-        return np.array([known.get(str(label), NO_LABEL) for label in labels])
 
     def _named(self, unknown: str, given: Sequence[Any]) -> StrArray | None:
         """Return the names of all recordings as text; ``unknown``, with their number, where only others have one."""

@@ -14,14 +14,14 @@ from sparcets.studio.exports import python_code
 from sparcets.studio.jobs import Jobs
 from sparcets.studio.service import StudioService
 from sparcets.studio.uploads import Uploads
-from sparcets.studio.workspace import KIND_OF, KINDS, Workspace, open_by_name
+from sparcets.studio.workspace import KIND_OF, KINDS, Workspace
 from sparcets.web.errors import ERRORS
 
 if TYPE_CHECKING:
     from sparcets.core.explanation import Explanation
 
 
-def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
+def _add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
     """Add the routes of answers and of what is made of them."""
 
     @router.post("/explanations", tags=["explanations"])
@@ -39,7 +39,7 @@ def add_explanations(router: APIRouter, service: StudioService, jobs: Jobs) -> N
         """Return what the answers of many recordings have in common; explain them before, a few at a time."""
         asked = request.model_copy(update={"answers": 1})
         explanation = await _explanation(service, asked)
-        return await service.render(lambda: results.summarise(explanation, asked.rows))
+        return await service.run(lambda: results.summarise(explanation, asked.rows), renders=True)
 
     files: dict[int | str, dict[str, Any]] = {
         200: {
@@ -70,10 +70,12 @@ async def _file(service: StudioService, request: models.ExportRequest, kind: str
         dataset = service.workspace.record(models.ExplainerRecord, request.explainer).dataset
         recordings = await service.run(lambda: service.recordings(dataset))
         own = service.model
-        return await service.render(lambda: python_code(service.workspace, request, recordings, own).encode())
+        return await service.run(
+            lambda: python_code(service.workspace, request, recordings, own).encode(), renders=True
+        )
     explanation = await _explanation(service, request)
     numbered = replace(explanation, query_index=np.array(request.rows)[explanation.query_index])
-    return await service.render(lambda: exports.render(numbered, kind, request.shown))
+    return await service.run(lambda: exports.render(numbered, kind, request.shown), renders=True)
 
 
 async def _explanation(service: StudioService, request: models.ExplainRequest) -> Explanation:
@@ -97,7 +99,7 @@ def build_router(service: StudioService, jobs: Jobs, uploads: Uploads) -> APIRou
     router = APIRouter(prefix=PREFIX, responses=ERRORS)
     _add_overview(router, service, jobs)
     _add_datasets(router, service, jobs, uploads)
-    for add in (_add_models, _add_jobs, add_explanations):
+    for add in (_add_models, _add_explanations):
         add(router, service, jobs)
     for model in KIND_OF:
         _add_items(router, service.workspace, jobs, model)
@@ -110,14 +112,8 @@ def _add_overview(router: APIRouter, service: StudioService, jobs: Jobs) -> None
     @router.get("/status", tags=["overview"])
     def status() -> models.Status:
         """Return the version and the limits."""
-        return models.Status(
-            version=__version__,
-            workspace=service.workspace.folder.name,
-            upload_bytes=limits.upload_bytes,
-            rows=limits.rows,
-            answers=limits.answers,
-            seconds=limits.seconds,
-        )
+        shown = {name: getattr(limits, name) for name in ("upload_bytes", "rows", "answers", "seconds")}
+        return models.Status(version=__version__, workspace=service.workspace.folder.name, **shown)
 
     @router.get("/catalog", tags=["overview"])
     def catalog() -> models.Catalog:
@@ -147,9 +143,7 @@ def _add_datasets(router: APIRouter, service: StudioService, jobs: Jobs, uploads
     @router.post("/datasets", tags=["data"])
     async def open_dataset(request: models.OpenDataset) -> models.DatasetRecord:
         """Open a data set by name; opening it again returns the same record."""
-        record, dataset = await service.run(lambda: open_by_name(workspace, request.name, jobs.seed))
-        service.put(record.id, dataset)
-        return record
+        return await service.run(lambda: service.open(request.name, jobs.seed))
 
     @router.post("/datasets/upload", tags=["data"], status_code=201, openapi_extra=FILE)
     async def upload(
@@ -216,6 +210,16 @@ def _add_models(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
         workspace.record(models.ClassifierRecord, request.classifier)
         return jobs.submit(request)
 
+    @router.get("/jobs", tags=["jobs"])
+    def all_jobs() -> list[models.Job]:
+        """List the training jobs since the start of the studio, oldest first."""
+        return jobs.all()
+
+    @router.delete("/jobs/{name}", tags=["jobs"])
+    async def cancel(name: models.Id) -> models.Job:
+        """Cancel a training job and remove its files."""
+        return await jobs.cancel(name)
+
 
 def _add_items(router: APIRouter, workspace: Workspace, jobs: Jobs, model: Any) -> None:
     """Add the routes that list and remove the items of one kind, that of the records ``model``."""
@@ -235,15 +239,3 @@ def _add_items(router: APIRouter, workspace: Workspace, jobs: Jobs, model: Any) 
     def remove(name: models.Id) -> None:
         jobs.check_unused(name)
         workspace.remove(kind, name)
-
-
-def _add_jobs(router: APIRouter, service: StudioService, jobs: Jobs) -> None:
-    @router.get("/jobs", tags=["jobs"])
-    def all_jobs() -> list[models.Job]:
-        """List the training jobs since the start of the studio, oldest first."""
-        return jobs.all()
-
-    @router.delete("/jobs/{name}", tags=["jobs"])
-    async def cancel(name: models.Id) -> models.Job:
-        """Cancel a training job and remove its files."""
-        return await jobs.cancel(name)

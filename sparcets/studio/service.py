@@ -23,7 +23,7 @@ from sparcets.core.progress import pausing
 from sparcets.studio import models, results
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, Limits
 from sparcets.studio.recordings import AllRecordings, Chosen, Predictions, Windows, draw
-from sparcets.studio.workspace import Workspace, load, load_model, load_new, new_files
+from sparcets.studio.workspace import Workspace, load, load_model, load_new, new_files, open_by_name
 from sparcets.web.errors import ApiError
 
 if TYPE_CHECKING:
@@ -164,29 +164,31 @@ class StudioService:
 
     def warm_up(self) -> None:
         """Start to import the heavy packages in the background."""
-        self._thread.submit(_import_heavy)
+
+        def load() -> None:
+            import pandas  # noqa: F401 - for tables of changes
+            import torch
+
+            # Single queries through small networks: several threads would cost more than they save.
+            torch.set_num_threads(1)
+
+        self._thread.submit(load)
 
     def close(self) -> None:
         """Cancel queued requests and accept no more."""
         for thread in (self._thread, self._renderer):
             thread.close()
 
-    async def run(self, work: Callable[[], T], *, patient: bool = False) -> T:
+    async def run(self, work: Callable[[], T], *, patient: bool = False, renders: bool = False) -> T:
         """Run a function in the service's thread; raise a 4xx error if the queue is full or the time is up.
 
-        A patient one waits for all others, also when it has begun.
+        A patient one waits for all others, also when it has begun. One that ``renders`` needs no model, and runs in a
+        thread of its own.
         """
-        return await self._run(self._thread, work, patient=patient)
-
-    async def render(self, work: Callable[[], T]) -> T:
-        """Run a function that needs no model in the renderer's thread, under the same limits."""
-        return await self._run(self._renderer, work)
-
-    async def _run(self, thread: Turns, work: Callable[[], T], *, patient: bool = False) -> T:
         if self._queued >= self.limits.queued_requests:
             raise ApiError(429, "busy", f"the queue is full ({self._queued} requests). Try again in a moment.")
         self._queued += 1
-        turn = thread.submit(work, patient=patient)
+        turn = (self._renderer if renders else self._thread).submit(work, patient=patient)
         future = asyncio.wrap_future(turn)
         future.add_done_callback(self._dequeue)
         try:
@@ -202,9 +204,11 @@ class StudioService:
         if not future.cancelled():
             future.exception()  # retrieved, so that asyncio does not warn about it after a timeout
 
-    def put(self, name: str, dataset: Dataset) -> None:
-        """Store a data set that was just opened in the cache."""
-        self._datasets.put(name, dataset)
+    def open(self, name: str, seed: int) -> DatasetRecord:
+        """Open a data set by name."""
+        record, dataset = open_by_name(self.workspace, name, seed)
+        self._datasets.put(record.id, dataset)
+        return record
 
     def dataset(self, name: str) -> Dataset:
         """Return a data set of the workspace."""
@@ -324,14 +328,6 @@ class StudioService:
             return results.to_curve(add_curve(explainer, answer, rules))
 
         return self._curves.get(_key(whole, whole.rows[0]), measured)
-
-
-def _import_heavy() -> None:
-    import pandas  # noqa: F401 - for tables of changes
-    import torch
-
-    # Single queries through small networks: several threads would cost more than they save.
-    torch.set_num_threads(1)
 
 
 def _key(request: models.ExplainRequest, row: int) -> str:

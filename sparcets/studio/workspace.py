@@ -84,6 +84,7 @@ class Workspace:
                 inside(self.folder, name)
             for kind in KINDS:
                 (self.folder / kind).mkdir(mode=0o700, exist_ok=True)
+                restrict(self.folder / kind, 0o700)  # nobody but the owner may enter
         except SparcetsError:
             raise
         except OSError as error:
@@ -102,11 +103,6 @@ class Workspace:
             )
         about = {"format": FORMAT, "what": "workspace of the studio of sparcets"}
         write_json(self.folder / MARKER, about, private=True)
-
-    def make_private(self) -> None:
-        """Let nobody but the owner enter the folders of the items."""
-        for kind in KINDS:
-            restrict(self.folder / kind, 0o700)
 
     def path(self, kind: Kind, name: str) -> Path:
         """Return the folder of an item, or raise a 404 error."""

@@ -89,10 +89,9 @@ def add_error_handlers(app: FastAPI, *, owner: str) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
         every = error.errors()
         found = [(place_of(e, error.body), e) for e in every[:MOST_DETAILS]]
-        whys = (f": {e['ctx']['error']}" if e["type"] == "json_invalid" else "" for _, e in found)
-        details = [
-            {"where": ".".join(p), "problem": f"{e['msg']}{why}"} for (p, e), why in zip(found, whys, strict=True)
-        ]
+        details = [{"where": ".".join(place), "problem": e["msg"]} for place, e in found]
+        if every and every[0]["type"] == "json_invalid":
+            details[0]["problem"] += f": {every[0]['ctx']['error']}"
         # Of the forms that a field may have, the one that fits furthest was meant.
         depths = [len(p) - 0.5 * (e["type"] in OTHER_FORM) if p[:2] == found[0][0][:2] else 0.0 for p, e in found]
         said = details[depths.index(max(depths))] if found else None

@@ -155,7 +155,6 @@ def _studio(place: Path) -> None:
     from sparcets.web.access import TOKEN_FILE, find_token
 
     workspace = Workspace(place)
-    workspace.make_private()
     workspace.remove_leftovers()
     find_token(workspace.folder / TOKEN_FILE, None)
     write_json(workspace.folder / FILE, {"trainings": []}, private=True)

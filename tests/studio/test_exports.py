@@ -46,7 +46,7 @@ def test_a_file_does_not_wait_behind_a_search(service):
     async def run():
         search = asyncio.create_task(service.run(lambda: released.wait(60)))
         await asyncio.sleep(0)
-        assert await service.render(lambda: "file") == "file"
+        assert await service.run(lambda: "file", renders=True) == "file"
         assert not search.done()
         released.set()
         assert await search
