@@ -20,47 +20,20 @@ def info(
     json: Json = False,
 ) -> None:
     """Load a data set and describe it."""
+    import numpy as np
+
+    from sparcets.core.validation import default_feature_names
     from sparcets.data.dataset import label_table
     from sparcets.data.load import DATASETS, load_dataset, loader_options
 
     given = parse_options(option)
     dataset = load_dataset(name, **{"seed": seed, **given})
-    facts = _facts(dataset)
-    if name in DATASETS or Path(name).is_file():
-        facts["options"] = loader_options(name) | given
-    if json:
-        print_json(facts)
-        return
-    typer.echo(repr(dataset))
-    if dataset.description:
-        typer.echo(dataset.description)
-    print_table(*label_table(dataset))
-    mutable = facts["mutable"]
-    named = facts["features"]
-    typer.echo("features: " + ", ".join(n if m else f"{n} (immutable)" for n, m in zip(named, mutable, strict=True)))
-    if facts["units"] is not None:
-        typer.echo(f"units: {', '.join(dict.fromkeys(facts['units']))}")
-    if facts["sampling_rate"] is not None:
-        typer.echo(f"sampling rate: {facts['sampling_rate']:g} Hz")
-    if facts["lengths"] is not None:
-        typer.echo(f"series of unequal length: {facts['lengths'][0]} to {facts['lengths'][1]} steps, padded")
-    typer.echo(f"split: {facts['split']}")
-    if "options" in facts:
-        typer.echo("options: " + ", ".join(f"{k}={v}" for k, v in facts["options"].items()))
-
-
-def _facts(dataset: Any) -> dict[str, Any]:
-    import numpy as np
-
-    from sparcets.core.validation import default_feature_names
-    from sparcets.data.dataset import label_table
-
-    _, rows = label_table(dataset)
+    heads, rows = label_table(dataset)
     labels: dict[str, Any] = {"classes": {name: counts for name, *counts in rows}}
     if dataset.task == "regression":
         known = ("unit", "training", "test")
-        labels = {"numbers": {name: dict(zip(known, facts, strict=True)) for name, *facts in rows}}
-    return {
+        labels = {"numbers": {name: dict(zip(known, values, strict=True)) for name, *values in rows}}
+    facts: dict[str, Any] = {
         "name": dataset.name,
         "description": dataset.description,
         "steps": dataset.n_steps,
@@ -72,6 +45,26 @@ def _facts(dataset: Any) -> dict[str, Any]:
         "lengths": None if dataset.lengths_train is None else [int(f(dataset.lengths_train)) for f in (np.min, np.max)],
         "split": dataset.split,
     }
+    if name in DATASETS or Path(name).is_file():
+        facts["options"] = loader_options(name) | given
+    if json:
+        print_json(facts)
+        return
+    typer.echo(repr(dataset))
+    if dataset.description:
+        typer.echo(dataset.description)
+    print_table(heads, rows)
+    named = zip(facts["features"], facts["mutable"], strict=True)
+    typer.echo("features: " + ", ".join(name if free else f"{name} (immutable)" for name, free in named))
+    if facts["units"] is not None:
+        typer.echo(f"units: {', '.join(dict.fromkeys(facts['units']))}")
+    if facts["sampling_rate"] is not None:
+        typer.echo(f"sampling rate: {facts['sampling_rate']:g} Hz")
+    if facts["lengths"] is not None:
+        typer.echo(f"series of unequal length: {facts['lengths'][0]} to {facts['lengths'][1]} steps, padded")
+    typer.echo(f"split: {facts['split']}")
+    if "options" in facts:
+        typer.echo("options: " + ", ".join(f"{k}={v}" for k, v in facts["options"].items()))
 
 
 @app.command("fetch")

@@ -57,15 +57,7 @@ def fit(
     json: options.Json = False,
 ) -> None:
     """Train a classifier, or take your own model, fit an explainer to it, and save both."""
-    run, lines = _fit(options.Options(**locals()))
-    if json:
-        options.print_json({**run, "folder": str(out)})
-    else:
-        typer.echo("\n".join(lines))
-
-
-def _fit(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
-    """Fit as the options of the command say; return what ``run.json`` holds, and lines to print."""
+    asked = options.Options(**locals())
     from sparcets import __version__
     from sparcets.core.settings import from_preset
     from sparcets.data.load import load_dataset
@@ -73,53 +65,56 @@ def _fit(asked: options.Options) -> tuple[dict[str, Any], list[str]]:
     from sparcets.methods.folder import new_folder, write_fit
     from sparcets.training.device import resolve_device
 
-    kind = EXPLAINERS.load(asked.method)
-    resolve_device(asked.device)  # raises before any data are loaded
-    given = (f"seed={asked.seed}", f"device={asked.device}", *(asked.setting or []))
-    config = from_preset(kind.config_class, asked.preset, asked.target).override(*given)
-    own = options.own_model(asked.model, asked.output, asked.layout, asked.classes)
-    of_data: dict[str, Any] = {"seed": asked.seed, **options.parse_options(asked.option)}
+    kind = EXPLAINERS.load(method)
+    resolve_device(device)  # raises before any data are loaded
+    given = (f"seed={seed}", f"device={device}", *(setting or []))
+    config = from_preset(kind.config_class, preset, target).override(*given)
+    own = options.own_model(model, output, layout, classes)
+    of_data: dict[str, Any] = {"seed": seed, **options.parse_options(option)}
     if own is None:
         if of_data.get("task") == "regression":
             raise ConfigError(MODEL_OF_NUMBERS)
         build = _classifier_builder(asked)
     else:
-        own.check_outside(asked.out)
-        if asked.classifier != "bilstm" or asked.classifier_setting:
+        own.check_outside(out)
+        if classifier != "bilstm" or classifier_setting:
             raise ConfigError("give --model for your own model, or --classifier for one to train, not both.")
-    place = new_folder(asked.out, force=asked.force, shared=asked.shared)
-    data = load_dataset(asked.dataset, **of_data)
+    place = new_folder(out, force=force, shared=shared)
+    data = load_dataset(dataset, **of_data)
     if own is None and data.task == "regression":
         raise ConfigError(f"the labels of {data.name!r} are numbers. {MODEL_OF_NUMBERS}")
     if own is not None:
         order = None if data.task == "regression" else own.class_names
-        if order is not None and order != data.class_names and Path(asked.dataset).is_file():
+        if order is not None and order != data.class_names and Path(dataset).is_file():
             of_data["class_names"] = list(order)  # labels follow the model's outputs
-            data = load_dataset(asked.dataset, **of_data)
+            data = load_dataset(dataset, **of_data)
         own = replace(own, task=data.task)
     with place as folder:  # a path that cannot be written shows before any training
         explained: Any = build(data) if own is None else own.load()
-        explainer = kind(explained, config).fit(data, checkpoint=asked.checkpoint)
+        explainer = kind(explained, config).fit(data, checkpoint=checkpoint)
         quality = _quality(explained, data)
         run = {
-            "dataset": asked.dataset,
+            "dataset": dataset,
             "dataset_options": of_data,
             "dataset_name": data.name,
             "split": data.split,
             "classifier": explained.architecture if own is None else own.name,
             **quality,
-            "method": asked.method,
+            "method": method,
             "config": config.to_dict(),
             "version": __version__,
         }
         known = {"model": explained, "X": data.X_train, "side": data.side_train}
         write_fit(folder, explained.save if own is None else partial(own.save, **known), explainer, run)
+    if json:
+        options.print_json({**run, "folder": str(out)})
+        return
     measure, value = next(iter(quality.items()))
     quality_line = f"{measure.replace('_', ' ')} {'unknown' if value is None else f'{value:.3f}'}"
     lines = [f"{data!r}, split: {data.split}", f"{run['classifier']}: {quality_line}", explainer.summary()]
-    named = "" if own is None or own.function is None else f" --model {asked.model}"  # a folder runs no code by itself
-    question = f"sparcets explain {asked.out}{named} {_example(data, asked.target)} --out run.npz"
-    return run, [*lines, f"saved to {asked.out}; next: {question}"]
+    named = "" if own is None or own.function is None else f" --model {model}"  # a folder runs no code by itself
+    question = f"sparcets explain {out}{named} {_example(data, target)} --out run.npz"
+    typer.echo("\n".join([*lines, f"saved to {out}; next: {question}"]))
 
 
 def _quality(model: Any, data: Dataset) -> dict[str, float | None]:

@@ -11,8 +11,6 @@ from sparcets.cli.options import Json, in_bytes, print_json
 from sparcets.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from sparcets.core.explanation import Explanation
     from sparcets.evaluation.scores import Scores
 
@@ -42,6 +40,8 @@ def report(
     """Write a self-contained HTML page with texts and figures of all answers, or a figure of one answer."""
     from sparcets.io.explanations import load_explanation
     from sparcets.io.files import atomic_path, file_to_write
+    from sparcets.motion.stick_figure import plot_body
+    from sparcets.show.plots import plot_answer, plot_answers
     from sparcets.show.report import write_report
 
     file_to_write(out)  # raises before anything is computed
@@ -53,7 +53,11 @@ def report(
     if answer is None:
         write_report(e, out, scores=_scores(e, scores), title=title)
     else:
-        figure = _draw(e, answer, picture)
+        one = e[answer]
+        if picture == "several":
+            figure = plot_answers(e[e.query_index == one.query_index[0]])
+        else:
+            figure = plot_body(one) if picture == "body" else plot_answer(one)
         with atomic_path(out) as temporary:
             figure.savefig(temporary)
     size = out.stat().st_size
@@ -71,13 +75,3 @@ def _scores(e: Explanation, path: Path | None) -> Scores | None:
     from sparcets.evaluation.scores import Scores
 
     return evaluate(e, progress=False) if path is None else Scores.load(path)
-
-
-def _draw(e: Explanation, i: int, picture: Picture) -> Figure:
-    from sparcets.motion.stick_figure import plot_body
-    from sparcets.show.plots import plot_answer, plot_answers
-
-    one = e[i]
-    if picture == "several":
-        return plot_answers(e[e.query_index == one.query_index[0]])
-    return plot_body(one) if picture == "body" else plot_answer(one)

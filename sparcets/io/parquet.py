@@ -15,7 +15,7 @@ import numpy as np
 
 from sparcets.core.edits import edits_to_json
 from sparcets.core.explanation import Explanation
-from sparcets.core.series import BoolArray, IntArray, Series
+from sparcets.core.series import IntArray, Series
 from sparcets.io.files import atomic_path
 
 METADATA = b"sparcets"  # key of what a file says about itself
@@ -132,11 +132,6 @@ def _lists_by_name(names: tuple[str, ...], values: Any, steps: IntArray) -> Any:
     import pyarrow as pa
 
     offsets = pa.array(np.r_[0, np.cumsum(steps)].astype(np.int32))
-    own: BoolArray | None = None
-    if len(values) and (steps != values.shape[1]).any():
-        own = np.arange(values.shape[1]) < steps[:, None]
-    lists = [
-        pa.ListArray.from_arrays(offsets, pa.array(values[:, :, i].ravel() if own is None else values[:, :, i][own]))
-        for i in range(len(names))
-    ]
+    own = np.arange(values.shape[1]) < steps[:, None]
+    lists = [pa.ListArray.from_arrays(offsets, pa.array(values[:, :, i][own])) for i in range(len(names))]
     return pa.StructArray.from_arrays(lists, list(names))

@@ -325,14 +325,10 @@ def curves_svg(answer: Explanation) -> str:
 SVG_MARK = f'fill="{style.MARK}" fill-opacity="0.25"'
 
 
-def _scaled(value: float, low: float, high: float, start: float, end: float) -> float:
-    """Return the pixel of a value: from ``start`` for ``low`` to ``end`` for ``high``."""
-    return start + (value - low) / (high - low) * (end - start)
-
-
-def _svg_x(curves: drawing.Curves, time: float) -> float:
-    low, high = float(curves.times[0]) - curves.half, float(curves.times[-1]) + curves.half
-    return _scaled(time, low, high, SVG_LEFT, SVG_WIDTH - SVG_RIGHT)
+def _svg_x(curves: drawing.Curves, times: Any) -> Any:
+    """Return the pixels of times."""
+    ends = (float(curves.times[0]) - curves.half, float(curves.times[-1]) + curves.half)
+    return np.interp(times, ends, (SVG_LEFT, SVG_WIDTH - SVG_RIGHT))
 
 
 def _svg_panel(curves: drawing.Curves, panel: drawing.Panel, top: float) -> Iterator[str]:
@@ -341,18 +337,18 @@ def _svg_panel(curves: drawing.Curves, panel: drawing.Panel, top: float) -> Iter
     before, after = panel.recorded.astype(np.float64), values.astype(np.float64)
     low, high = float(np.nanmin([before, after])), float(np.nanmax([before, after]))
     for start, end in spans:
-        left, right = _svg_x(curves, float(start)), _svg_x(curves, float(end))
+        left, right = _svg_x(curves, (start, end))
         yield f'<rect x="{left:.1f}" y="{top:g}" width="{right - left:.1f}" height="{SVG_PANEL:g}" {SVG_MARK}/>'
     frame = f"M{SVG_LEFT:g} {top:g}V{top + SVG_PANEL:g}H{SVG_WIDTH - SVG_RIGHT:g}"
     yield f'<path d="{frame}" fill="none" stroke="{style.FIXED}"/>'
-    limits = (low, high if high > low else low + 1, top + SVG_PANEL - 2, top + 2)
+    limits, pixels = (low, high if high > low else low + 1), (top + SVG_PANEL - 2, top + 2)
     every = -(-len(before) // MAX_POINTS)
-    times = [_svg_x(curves, t) for t in curves.times[::every].tolist()]
+    times = _svg_x(curves, curves.times[::every]).tolist()
     for drawn, colour, dash in ((after, look.colour, SVG_DASHES[look.dash]), (before, style.BEFORE, "")):
-        points = zip(times, drawn[::every].tolist(), strict=True)
+        points = zip(times, np.interp(drawn[::every], limits, pixels).tolist(), strict=True)
         for missing, run in groupby(points, lambda point: point[1] != point[1]):  # where a curve is interrupted
             if not missing:
-                line = " ".join(f"{t:.1f},{_scaled(value, *limits):.1f}" for t, value in run)
+                line = " ".join(f"{t:.1f},{y:.1f}" for t, y in run)
                 yield f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"{dash}/>'
     yield f'<text x="{SVG_LEFT:g}" y="{top - 4:g}">{escape(f"{panel.name} {panel.unit}")}</text>'
     for text, at in zip(signed(high, low), (top + 8, top + SVG_PANEL), strict=True):

@@ -214,24 +214,17 @@ def _exceptions(
     e: Explanation, rows: Sequence[int], reached: IntArray, likeness: FloatArray
 ) -> list[models.GroupException]:
     """Return the recordings that are not like the others: no answer, one that nobody believes, or an unusual one."""
-    found = []
-    verdicts = e.verdict
-    for i in np.flatnonzero((verdicts == "not reached") | (verdicts == "trick")).tolist():
-        why = "no answer was found" if verdicts[i] == "not reached" else "the answer fools the model alone"
-        found.append(_exception(e, i, rows, why))
+    why = {"not reached": "no answer was found", "trick": "the answer fools the model alone"}
+    found = {i: why[verdict] for i, verdict in enumerate(e.verdict.tolist()) if verdict in why}
     middle = float(np.median(likeness)) if len(likeness) else 0.0
     spread = 1.4826 * float(np.median(np.abs(likeness - middle))) if len(likeness) else 0.0
-    listed = {entry.row for entry in found}
     for k in np.argsort(likeness, kind="stable").tolist():
-        i = int(reached[k])
-        if likeness[k] >= middle - UNLIKE * max(spread, 0.02) or rows[i] in listed:
-            continue
-        found.append(_exception(e, i, rows, _unusual(e, i, reached)))
-    return found[:MAX_EXCEPTIONS]
-
-
-def _exception(e: Explanation, i: int, rows: Sequence[int], why: str) -> models.GroupException:
-    return models.GroupException(row=rows[i], **_names(e.ids, e.subjects, i), verdict=str(e.verdict[i]), why=why)
+        if likeness[k] < middle - UNLIKE * max(spread, 0.02):
+            found.setdefault(int(reached[k]), _unusual(e, int(reached[k]), reached))
+    return [
+        models.GroupException(row=rows[i], **_names(e.ids, e.subjects, i), verdict=str(e.verdict[i]), why=text)
+        for i, text in list(found.items())[:MAX_EXCEPTIONS]
+    ]
 
 
 def _unusual(e: Explanation, i: int, reached: IntArray) -> str:

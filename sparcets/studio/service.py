@@ -355,11 +355,10 @@ def to_constraints(
     from sparcets.core.constraints import Constraints
 
     given = rules.model_dump(exclude={"frozen_features"})
-    single = [windows for windows in (rules.frozen_features, drawn or {}) if windows]
-    if single:
+    if single := [*rules.frozen_features.items(), *(drawn or {}).items()]:
         of_all = not isinstance(rules.frozen, dict)
         frozen: Any = dict.fromkeys(feature_names, rules.frozen) if of_all and rules.frozen else dict(rules.frozen)
-        for name, more in (pair for windows in single for pair in windows.items()):
+        for name, more in single:
             frozen[name] = [*frozen.get(name, []), *more]
         given["frozen"] = frozen
     return Constraints(**given)
