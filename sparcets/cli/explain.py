@@ -192,6 +192,7 @@ def explain(
     """
     from sparcets.io.files import check_folder, file_to_write
     from sparcets.methods.folder import load_fit
+    from sparcets.show.phrases import has_name, query_name
 
     asked = options.Options(**locals())
     constraints = options.parse_constraints(asked)
@@ -219,7 +220,12 @@ def explain(
         options.print_json([_as_dict(answer, i, int(series[i])) for i in range(len(answer))])
         return
     print_answers(answer, series)
-    _describe_answers(answer, series)
+    described = np.flatnonzero(np.asarray(answer.status) != "unchanged").tolist()
+    for i in described[:N_TEXTS]:
+        name = f" ({query_name(answer, i)})" if has_name(answer) else ""
+        typer.echo(f"\nseries {series[i]}{name}: {answer.text(i)}")
+    if len(described) > N_TEXTS:
+        typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
     said = [] if out is None else [f"saved to {out}"]
     if plots is not None:
         said.append(f"pictures in {plots}" if pictures else "no pictures: no answer changes anything")
@@ -239,7 +245,12 @@ def _explain_tests(
     if asked.seed is not None:
         explainer.config = explainer.config.override(f"seed={asked.seed}")
     data = load_dataset(name or run["dataset"], **{**of_data, **options.parse_options(asked.option)})
-    columns, info = _columns(data.feature_names, explainer.feature_names), explainer._fitted()
+    info, names, fitted = explainer._fitted(), data.feature_names or explainer.feature_names, explainer.feature_names
+    if sorted(names) != sorted(fitted):
+        raise FeatureMismatchError(
+            f"the data have the features {', '.join(names)}; the explainer was fitted on {', '.join(fitted)}."
+        )
+    columns = slice(None) if names == fitted else [names.index(name) for name in fitted]
     # Where the lengths of a fit differ, those of equally long series are needed too.
     lengths = np.full(len(data.X_test), data.n_steps) if info.unequal else None
     lengths = lengths if data.lengths_test is None else data.lengths_test
@@ -259,18 +270,6 @@ def _explain_tests(
         **question,
     )
     return answer, np.asarray(chosen)[answer.query_index]
-
-
-def _describe_answers(answer: Explanation, series: IntArray) -> None:
-    """Print the first answers in words."""
-    from sparcets.show.phrases import has_name, query_name
-
-    described = np.flatnonzero(np.asarray(answer.status) != "unchanged").tolist()
-    for i in described[:N_TEXTS]:
-        name = f" ({query_name(answer, i)})" if has_name(answer) else ""
-        typer.echo(f"\nseries {series[i]}{name}: {answer.text(i)}")
-    if len(described) > N_TEXTS:
-        typer.echo(f"\n… and {len(described) - N_TEXTS} more; --json has the texts of all")
 
 
 def print_answers(answer: Explanation, series: Any) -> None:
@@ -341,14 +340,3 @@ def _rows(text: str, data: Dataset) -> list[int]:
     if not rows or min(rows) < 0 or max(rows) >= n:
         raise ConfigError(f"--rows must be within the {n} test series, 0 to {n - 1}, got {text}.")
     return rows
-
-
-def _columns(names: tuple[str, ...] | None, fitted: tuple[str, ...]) -> Any:
-    """Return the columns of the data in the order of the fit, matched by name if the data have names."""
-    if names is None or names == fitted:
-        return slice(None)
-    if sorted(names) != sorted(fitted):
-        raise FeatureMismatchError(
-            f"the data have the features {', '.join(names)}; the explainer was fitted on {', '.join(fitted)}."
-        )
-    return [names.index(name) for name in fitted]

@@ -147,7 +147,14 @@ def atomic_path(path: str | os.PathLike[str], *, private: bool = False) -> Itera
         if final == given:  # a link leads to a folder that is there
             final.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(final.parent, f"{re.escape(f'.{final.stem}')}{UNFINISHED}{re.escape(final.suffix)}")
-        handle, temporary = create_locked(lambda: _temporary_file(final))
+
+        def create() -> str:
+            # Keep the suffix: some writers append their own if it is missing.
+            opened, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.stem}{TEMPORARY}", suffix=final.suffix)
+            os.close(opened)
+            return name
+
+        handle, temporary = create_locked(create)
     try:
         with storage_errors(given, "Nothing was overwritten; free some space or choose another path."):
             yield temporary
@@ -227,13 +234,6 @@ def _set_permissions(temporary: Path, final: Path) -> None:
         if temporary.stat().st_gid != old.st_gid:
             mode &= ~0o070  # they were granted to another group
     temporary.chmod(mode)
-
-
-def _temporary_file(final: Path) -> str:
-    # Keep the suffix: some writers append their own if it is missing.
-    handle, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.stem}{TEMPORARY}", suffix=final.suffix)
-    os.close(handle)
-    return name
 
 
 def create_locked(create: Callable[[], str]) -> tuple[int | None, Path]:

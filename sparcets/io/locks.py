@@ -87,7 +87,10 @@ def _acquire(file: Path, what: str | None, wait: bool) -> int:
     announced = what is None
     while True:
         file.parent.mkdir(parents=True, exist_ok=True)
-        _check_lock_file(file)
+        with suppress(FileNotFoundError):
+            about = file.lstat()
+            if not stat.S_ISREG(about.st_mode) or about.st_size:
+                raise StorageError(f"{file} is in the way: it is no lock file of sparcets. Move it to another place.")
         try:
             handle = os.open(file, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o666)
         except FileNotFoundError:  # the holder before us has just removed the folder again
@@ -109,14 +112,6 @@ def _acquire(file: Path, what: str | None, wait: bool) -> int:
             if os.path.samestat(os.fstat(handle), file.stat()):
                 return handle
         os.close(handle)
-
-
-def _check_lock_file(file: Path) -> None:
-    """Raise if there is something of that name that is no lock file."""
-    with suppress(FileNotFoundError):
-        about = file.lstat()
-        if not stat.S_ISREG(about.st_mode) or about.st_size:
-            raise StorageError(f"{file} is in the way: it is no lock file of sparcets. Move it to another place.")
 
 
 @contextmanager

@@ -26,8 +26,8 @@ def answers_table(e: Explanation, ids: Any) -> Any:
     """Return answers as a table of pyarrow; ``ids`` has the name of each query that ``e.query_index`` counts."""
     import pyarrow as pa
 
-    before = {"predicted": _text(np.array(e.class_names)[e.predicted])} if e.info.task == "classification" else {}
-    if e.info.task == "classification":
+    before = {} if e.info.is_regression else {"predicted": _text(np.array(e.class_names)[e.predicted])}
+    if not e.info.is_regression:
         after = {"probability": pa.array(np.asarray(e.probability, dtype=np.float64))}
     else:
         after = {

@@ -163,7 +163,12 @@ def _what(answer: Explanation, edit: Edit) -> str:
 def _moves(answer: Explanation, edit: Edit) -> str:
     """Return how the features change whose change is largest, on average over the steps that change."""
     own = _own_features(answer, edit) or [answer.feature_names.index(name) for name in edit.features]
-    change = np.nan_to_num(_change(answer, edit)[edit.start : edit.end].astype(np.float64))
+    query = answer.query[0]
+    try:
+        delta = apply_edits(query, [edit]) - query
+    except DataError:  # the course of a training series is not kept
+        delta = answer.delta[0]  # of the whole answer
+    change = np.nan_to_num(delta[edit.start : edit.end].astype(np.float64))
     size = np.abs(change).sum(0) / answer.info.scaler.scale
     chosen = sorted(own, key=lambda f: -size[f])[:MAX_MOVES]
     places = {f: place_of(answer, f) for f in own}
@@ -176,15 +181,6 @@ def _moves(answer: Explanation, edit: Edit) -> str:
         listed(some) if len(set(named.values())) == 1 else f"{name} {listed(some)}" for name, some in of_name.items()
     ]
     return listed(moves) if moves else "less than can be told"
-
-
-def _change(answer: Explanation, edit: Edit) -> FloatArray:
-    """Return the change (time, features) that an edit makes by itself; of the whole answer, where that is unknown."""
-    query = answer.query[0]
-    try:
-        return np.asarray(apply_edits(query, [edit]) - query)
-    except DataError:  # the course of a training series is not kept
-        return np.asarray(answer.delta[0])
 
 
 def _move(answer: Explanation, feature: int, change: FloatArray) -> str:

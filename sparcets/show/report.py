@@ -364,8 +364,17 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, interactive.PageFigu
 
 
 def _figure_boxes(name: str, figures: Mapping[str, interactive.PageFigure]) -> str:
-    """Return placeholders for figures and their data; each is drawn when it is scrolled into view."""
-    boxes = [_placeholder(key, figure) for key, figure in figures.items()]
+    """Return placeholders for figures and their data; each is drawn when it is scrolled into view.
+
+    The title of a figure becomes a paragraph of the page, which can be wrapped.
+    """
+    boxes = [
+        f'<div class="picture{" wide" if key in WIDE else ""}"><h4>{CAPTIONS[key]}</h4>'
+        f'<p class="soft small">{escape(figure["layout"].pop("title", {}).get("text", ""))}</p>'
+        f'<div class="plot" data-name="{key}" style="min-height:{figure["layout"]["height"]}px" role="figure" '
+        f'aria-label="{CAPTIONS[key]}"><p class="waiting">drawn when scrolled into view</p></div></div>'
+        for key, figure in figures.items()
+    ]
     text = json.dumps(figures, separators=(",", ":"), allow_nan=False)
     return (
         f'<div class="pictures" id="{name}" data-figures="{name}-numbers">{"".join(boxes)}</div>'
@@ -376,14 +385,3 @@ def _figure_boxes(name: str, figures: Mapping[str, interactive.PageFigure]) -> s
 def _packed(text: str) -> str:
     """Return a text compressed to about a third, as base64."""
     return base64.b64encode(zlib.compress(text.encode(), 6)).decode()
-
-
-def _placeholder(key: str, figure: interactive.PageFigure) -> str:
-    """Return the placeholder of one figure; its title becomes a paragraph of the page, which can be wrapped."""
-    note = figure["layout"].pop("title", {}).get("text", "")
-    return (
-        f'<div class="picture{" wide" if key in WIDE else ""}"><h4>{CAPTIONS[key]}</h4>'
-        f'<p class="soft small">{escape(note)}</p>'
-        f'<div class="plot" data-name="{key}" style="min-height:{figure["layout"]["height"]}px" role="figure" '
-        f'aria-label="{CAPTIONS[key]}"><p class="waiting">drawn when scrolled into view</p></div></div>'
-    )

@@ -173,7 +173,11 @@ def _classifier(
 
     place = Path("classifiers", record.id)
     if not is_own_model(workspace.folder / place):
-        return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {_trained(record, dataset)}']
+        missing = ', "missing=forward"' if dataset.n_missing else ""
+        config = f"sp.ClassifierConfig{'.tiny' * (record.preset == 'tiny')}()"
+        name = repr(record.architecture)  # a record may hold any text, which must stay text
+        trained = f'sp.TorchClassifier({name}, {config}.override("seed={record.seed}"{missing})).fit(ds)'
+        return [f'clf = sp.load_classifier("{place.as_posix()}")  # created by: {trained}']
     folder = workspace.folder / place
     own = read_own_model(folder, named.source if named is not None and needs_code(folder) else None)
     options = "".join(f", {name}={value!r}" for name, value in own.arguments().items())
@@ -185,13 +189,6 @@ def _classifier(
         f"sys.path.insert(0, {str(own.file.parent)!r})",
         f"clf = sp.wrap(importlib.import_module({own.file.stem!r}).{own.function}(){options})",
     ]
-
-
-def _trained(record: ClassifierRecord, dataset: DatasetRecord) -> str:
-    missing = ', "missing=forward"' if dataset.n_missing else ""
-    start = "sp.ClassifierConfig.tiny()" if record.preset == "tiny" else "sp.ClassifierConfig()"
-    name = repr(record.architecture)  # a record may hold any text, which must stay text
-    return f'sp.TorchClassifier({name}, {start}.override("seed={record.seed}"{missing})).fit(ds)'
 
 
 def _constraints(rules: ConstraintsRequest, feature_names: Sequence[str], drawn: Windows | None = None) -> str:

@@ -86,15 +86,9 @@ class TrainingProgress:
         whole = sum(self._weights.values())
         reached = sum(self._weights[name] * self._done.get(name, 0.0) for name in self._weights) / whole
         self.share = max(self.share, reached)  # another stage may come up; the bar does not go back
-        if done > self._steps.get(stage, -1.0):
-            self._steps[stage] = done
-            self._add(stage, note)
-
-    def left(self, seconds: float) -> float | None:
-        """Return the time left in seconds, if so many have passed; None as long as nothing is known."""
-        return None if self.share < 0.01 else seconds * (1 - self.share) / self.share
-
-    def _add(self, stage: str, note: str) -> None:
+        if done <= self._steps.get(stage, -1.0):
+            return
+        self._steps[stage] = done
         prefix = "" if stage == self.title else f"{stage.removeprefix('training ')} "
         for part in note.split("  "):
             name, _, text = part.rpartition(" ")
@@ -107,6 +101,10 @@ class TrainingProgress:
                 points.append(value if math.isfinite(value) else None)
                 if len(points) > MAX_POINTS:
                     del points[1:-1:2]
+
+    def left(self, seconds: float) -> float | None:
+        """Return the time left in seconds, if so many have passed; None as long as nothing is known."""
+        return None if self.share < 0.01 else seconds * (1 - self.share) / self.share
 
 
 MAX_FINISHED = 50  # finished jobs that stay listed

@@ -69,7 +69,12 @@ def begin() -> tuple[dict[str, Any], Callable[..., None]]:
     The process steps back behind requests and exits when the studio does; what it prints goes to stderr.
     """
     task: dict[str, Any] = json.loads(sys.stdin.readline())
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
+
+    def exit_with_parent() -> None:
+        sys.stdin.read()
+        os._exit(1)
+
+    threading.Thread(target=exit_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     stdout, sys.stdout = sys.stdout, sys.stderr
@@ -79,11 +84,6 @@ def begin() -> tuple[dict[str, Any], Callable[..., None]]:
         stdout.flush()
 
     return task, send
-
-
-def _exit_with_parent() -> None:
-    sys.stdin.read()
-    os._exit(1)
 
 
 REPORT_INTERVAL = 0.1  # seconds between two reports of one stage

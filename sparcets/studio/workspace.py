@@ -31,6 +31,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from sparcets.core.errors import CapabilityError, FileFormatError, SparcetsError, StorageError, storage_errors
+from sparcets.core.validation import default_feature_names
 from sparcets.io.files import UNFINISHED, digest_of_json, is_plain_file, read_json, reason, write_json
 from sparcets.io.folders import inside, make_private, remove_temporary_folders, restrict, temporary_folder
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord
@@ -78,8 +79,16 @@ class Workspace:
                     f"the workspace {self.folder} belongs to another user, who could read all data in it. "
                     "Choose another with --workspace."
                 )
-            if not is_plain_file(self.folder / MARKER):
-                self._mark()
+            if not is_plain_file(self.folder / MARKER):  # it becomes a workspace if it is empty
+                content = [path.name for path in sorted(self.folder.iterdir())]
+                if others := [name for name in content if re.search(UNFINISHED, name) is None]:
+                    more = "" if len(others) == 1 else f" and {len(others) - 1} more"
+                    raise StorageError(
+                        f"{self.folder} is no workspace: it holds {others[0]}{more}, which the studio has not made. "
+                        f"Name another folder, such as --workspace {self.folder / 'sparcets-studio'}."
+                    )
+                about = {"format": FORMAT, "what": "workspace of the studio of sparcets"}
+                write_json(self.folder / MARKER, about, private=True)
             for name in CONTENT:  # nothing outside is read, written or made private, wherever links lead
                 inside(self.folder, name)
             for kind in KINDS:
@@ -91,18 +100,6 @@ class Workspace:
             raise StorageError(
                 f"cannot create the workspace {folder}: {reason(error)}. Choose another with --workspace."
             ) from error
-
-    def _mark(self) -> None:
-        """Mark an empty folder as a workspace; refuse any other folder."""
-        others = [path.name for path in sorted(self.folder.iterdir()) if re.search(UNFINISHED, path.name) is None]
-        if others:
-            more = "" if len(others) == 1 else f" and {len(others) - 1} more"
-            raise StorageError(
-                f"{self.folder} is no workspace: it holds {others[0]}{more}, which the studio has not made. "
-                f"Name another folder, such as --workspace {self.folder / 'sparcets-studio'}."
-            )
-        about = {"format": FORMAT, "what": "workspace of the studio of sparcets"}
-        write_json(self.folder / MARKER, about, private=True)
 
     def path(self, kind: Kind, name: str) -> Path:
         """Return the folder of an item, or raise a 404 error."""
@@ -236,7 +233,8 @@ def load_new(file: Path, dataset: Dataset) -> Recordings:
     """Read recordings that were added to a data set."""
     from sparcets.data.recordings import load_recordings
 
-    return load_recordings(file).like(features_of(dataset), dataset.n_steps, padded=dataset.lengths_train is not None)
+    feature_names = dataset.feature_names or tuple(default_feature_names(dataset.n_features))
+    return load_recordings(file).like(feature_names, dataset.n_steps, padded=dataset.lengths_train is not None)
 
 
 def safe_name(filename: str) -> str:
@@ -269,7 +267,7 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "n_train": len(dataset.X_train),
         "n_test": len(dataset.X_test),
         "class_names": list(dataset.class_names),
-        "feature_names": list(features_of(dataset)),
+        "feature_names": list(dataset.feature_names or default_feature_names(dataset.n_features)),
         "units": None if dataset.units is None else list(dataset.units),
         "mutable": [True] * dataset.n_features if dataset.mutable is None else dataset.mutable.tolist(),
         "low": np.nan_to_num(np.fmin.reduce(inside)).tolist(),  # which ignores missing values
@@ -277,11 +275,6 @@ def describe(dataset: Dataset) -> dict[str, Any]:
         "n_missing": dataset.n_missing,
         "padded": dataset.lengths_test is not None,
     }
-
-
-def features_of(dataset: Dataset) -> tuple[str, ...]:
-    """Return the names of the features; f0, f1, … where they have none."""
-    return dataset.feature_names or tuple(f"f{i}" for i in range(dataset.n_features))
 
 
 def load_model(folder: Path, device: str, named: OwnModel | None) -> Classifier | Regressor:
