@@ -118,25 +118,11 @@ def test_a_time_limit_is_a_setting_of_peers(cell, context, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_judges")
-def test_class_names_that_are_numbers(tmp_path):
-    X, y = make_series(60)
-    np.savez(tmp_path / "own.npz", X=X, y=np.array([5, 7, 2])[y])
-    settings = ("steps=3", "max_lambdas=1")
-    cell = Cell(dataset=str(tmp_path / "own.npz"), classifier_config=TINY, method="ics", preset="paper")
-    context = RunContext(tmp_path / "runs", "cpu")
-    named = run_cell(replace(cell, target="7", settings=settings), context)  # the third class, after 2 and 5
-    assert named["config"]["explainer"]["target"] == 2
-    assert "error" not in named
-    assert run_cell(replace(cell, target="1", settings=settings), context)["config"]["explainer"]["target"] == 1
-
-
-@pytest.mark.usefixtures("no_judges")
 def test_the_curve(tmp_path):
     data = sp.load_dataset("moving_box", n_per_combination=12)
     file = save_dataset(data, tmp_path / "box.npz")
-    cell = Cell(
-        dataset="moving_box", source=str(file), classifier="fcn", classifier_config={**TINY, "epochs": 2}, target="1"
-    )
+    known = {"classifier": "fcn", "classifier_config": {**TINY, "epochs": 2}, "target": "1"}
+    cell = Cell(dataset="moving_box", source=str(file), **known)
     cell = replace(cell, method="nearest", queries=8, curve=True)
     row = run_cell(cell, RunContext(tmp_path / "runs", "cpu"))
     curve = row["curve"]

@@ -11,26 +11,10 @@ from sparcets_paper.benchmark.published import ABLATION, DATASETS, MEASURES, MET
 from sparcets_paper.benchmark.store import ResultStore
 
 KEY = "d467565a977ffc9f"
-OTHER = {
-    "dataset": "moving_box",
-    "options": {"seed": 1},
-    "source": "copy.npz",
-    "classifier": "fcn",
-    "classifier_config": {"epochs": 3},
-    "method": "ics",
-    "preset": "paper",
-    "settings": ("steps=3",),
-    "target": "ups",
-    "sparsity": 0.1,
-    "seed": 1,
-    "label": "another name",
-    "queries": 5,
-    "experiment": "table1",
-    "keep": 3,
-    "seconds_per_query": 1.5,
-    "curve": True,
-    "figures": True,
-}
+OTHER = {"dataset": "moving_box", "options": {"seed": 1}, "source": "copy.npz", "classifier": "fcn", "method": "ics"}
+OTHER |= {"classifier_config": {"epochs": 3}, "preset": "paper", "settings": ("steps=3",), "target": "ups", "seed": 1}
+OTHER |= {"sparsity": 0.1, "label": "another name", "queries": 5, "experiment": "table1", "keep": 3, "curve": True}
+OTHER |= {"seconds_per_query": 1.5, "figures": True}
 
 
 def test_every_field_is_in_the_list():
@@ -76,8 +60,6 @@ def test_stored_rows_are_found_by_the_keys_of_their_cells(file):
         ({"settings": ("seed=1",)}, "'settings' must not contain seed=1: the seed is a field of the cell (--seed)"),
         ({"settings": ("steps=1", " device = cpu")}, "must not contain  device = cpu: "),
         ({"sparsity": 0}, "'sparsity' must be in (0, 1] or None, got 0"),
-        ({"sparsity": -0.1}, "got -0.1"),
-        ({"sparsity": 1.01}, "got 1.01"),
         ({"sparsity": float("nan")}, "got nan"),
         ({"queries": 0, "keep": -1}, "'queries' must be >= 1 or None, got 0; 'keep' must be"),
     ],
@@ -112,9 +94,7 @@ def test_settings_may_be_for_one_method_alone():
     [
         ({"dataset": "catchin"}, "Did you mean 'catching'?"),
         ({"dataset": "no/such/file.npz"}, "no file no/such/file.npz"),
-        ({"source": "/no/such/file.npz"}, "no file /no/such/file.npz"),
         ({"method": "sparse"}, "Did you mean 'sparce'?"),
-        ({"classifier": "lstm"}, "Did you mean 'bilstm'?"),
         ({"classifier_config": {"epoch": 1}}, "did you mean 'epochs'?"),
         ({"method": "sparce", "preset": "paper"}, "sparce: "),
         ({"preset": "paper", "target": "a"}, "sparcets: ExplainerConfig has no preset 'paper'"),
@@ -156,8 +136,3 @@ def test_nothing_is_missing():
         assert list(TARGETS[name]) == [c for c in described.classes if c not in described.left_out]
         for rows in (TABLE1[name], TARGETS[name], ABLATION[name]):
             assert all(tuple(row) == MEASURES for row in rows.values())
-
-
-def test_what_the_paper_states_twice_is_one_number():
-    for name, described in DATASETS.items():
-        assert TARGETS[name][described.target] == ABLATION[name]["both"] == TABLE1[name]["sparce"]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sparcets.__main__ import main
-from sparcets.core.errors import ConfigError, FileFormatError
+from sparcets.core.errors import ConfigError
 from sparcets_paper.benchmark.speed import PARTS, SpeedSizes, _peak, cells, read_rows, run_speed
 
 pytestmark = pytest.mark.long
@@ -35,19 +35,6 @@ def test_all_parts_run_and_are_stored(tmp_path):
     assert answered[0]["ratio"] == pytest.approx(answered[0]["value"] / first["value"])
 
 
-def test_one_part_is_replaced_and_the_others_stay(tmp_path, monkeypatch):
-    made = iter(range(9))
-    for name in PARTS:
-        monkeypatch.setitem(PARTS, name, lambda bench: iter([{"name": "x", "value": next(made), "unit": "s"}]))
-    out = tmp_path / "s.jsonl"
-    run_speed(device="cpu", sizes=TINY, parts=("latency", "scaling"), out=out)
-    run_speed(device="cpu", sizes=TINY, parts=("scaling",), out=out)
-    assert sorted((row["part"], row.get("value")) for row in read_rows(out) if row["part"] != "machine") == [
-        ("latency", 0),
-        ("scaling", 2),
-    ]
-
-
 def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path, monkeypatch):
     def fail(bench):
         raise RuntimeError("CUDA error: out of memory")
@@ -56,8 +43,7 @@ def test_a_part_that_fails_is_a_row_and_the_others_continue(tmp_path, monkeypatc
     monkeypatch.setitem(PARTS, "scaling", lambda bench: iter([{"name": "steps", "value": 1.0, "unit": "exponent"}]))
     rows = run_speed(device="cpu", sizes=TINY, parts=("latency", "scaling"), out=tmp_path / "s.jsonl")
     assert rows[1]["error"] == "RuntimeError: CUDA error: out of memory" and rows[2]["value"] == 1.0
-    assert read_rows(tmp_path / "s.jsonl") == rows
-    assert cells(rows[1])[1].startswith("RuntimeError")
+    assert read_rows(tmp_path / "s.jsonl") == rows and cells(rows[1])[1].startswith("RuntimeError")
     with pytest.raises(ConfigError, match=r"the speed benchmark has no part 'sped'\. Known: fitting"):
         run_speed(device="cpu", parts=("sped",))
 
@@ -73,13 +59,6 @@ def test_on_the_command_line(tmp_path, capsys, monkeypatch):
     assert main([*command, "--json", "--out", "other.jsonl"]) == 0
     assert json.loads(capsys.readouterr().out)[1]["value"] == 7.123
     assert main([*command[:-1], "sped"]) == 2
-
-
-@pytest.mark.parametrize("content", [b"{", b"3\n", b'{"part": "fit"}\n', b"\xff", b"[" * 100_000, b"9" * 5000])
-def test_a_damaged_file_of_rows(content, tmp_path):
-    (tmp_path / "s.jsonl").write_bytes(content)
-    with pytest.raises(FileFormatError, match=r"s\.jsonl holds no results of sparcets benchmark speed"):
-        read_rows(tmp_path / "s.jsonl")
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere the system has one count only")

@@ -13,7 +13,7 @@ from sparcets.core.errors import FileFormatError, StorageError
 from sparcets.io.files import to_plain
 from sparcets_paper.benchmark.cell import cell_fields
 from sparcets_paper.benchmark.plan import Cell
-from sparcets_paper.benchmark.store import ResultStore, format_row, variant
+from sparcets_paper.benchmark.store import ResultStore, variant
 
 ROW = {"key": "a", "name": "zweite Übung", "value": 0.5}
 
@@ -47,8 +47,7 @@ def test_of_several_rows_of_a_cell_the_last_counts(store):
     for row in rows:
         store.append(row)
     assert store.all_rows() == rows
-    assert store.rows() == [{"key": "a", "value": 1}, {"key": "b", "error": "no"}]
-    assert store.done() == {"a"}
+    assert store.rows() == [{"key": "a", "value": 1}, {"key": "b", "error": "no"}] and store.done() == {"a"}
 
 
 @pytest.mark.parametrize("middle", ["{", "[1]", '{"value": 1}', ""])
@@ -71,15 +70,8 @@ def test_a_full_disk_leaves_the_file_as_it_was(store, monkeypatch):
     with pytest.raises(StorageError, match="Nothing was overwritten"):
         store.append({"key": "b"})
     monkeypatch.undo()
-    assert store.path.read_bytes() == before and [path.name for path in store.path.parent.iterdir()] == [
-        store.path.name
-    ]
-
-
-def test_a_folder_that_cannot_be_written_to_raises(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot"):
-        ResultStore(tmp_path / "file" / "results.jsonl").append(ROW)
+    assert store.path.read_bytes() == before
+    assert [path.name for path in store.path.parent.iterdir()] == [store.path.name]
 
 
 def test_several_processes_append_at_once(store):
@@ -98,20 +90,10 @@ def test_several_processes_append_at_once(store):
     assert all(row["content"] == row["key"][0] * 5000 for row in rows)
 
 
-def test_summary_of_a_row():
-    row = {"dataset": "catching", "label": "sparcets", "target": "Control", "seed": 3, "fit_s": 2.0, "explain_s": 0.5}
-    measures = {"valid": 1.0, "transfer": None, "sparsity": 0.25}
-    assert format_row({**row, "measures": measures}) == (
-        "catching sparcets → Control, seed 3: valid 1.000, sparsity 0.250; 2.5 s"
-    )
-    assert format_row({**row, "target": None, "error": "DataError: no"}) == "catching sparcets, seed 3: DataError: no"
-
-
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
         ({"options": {"n": 3, "m": 2}}, ("m=2", "n=3")),
-        ({"source": "copy.npz"}, ("source=copy.npz",)),
         ({"classifier_config": {"epochs": 3}}, ("classifier.epochs=3",)),
         ({"preset": "tiny", "settings": ("a=1", "b=2")}, ("preset=tiny", "a=1", "b=2")),
         ({"queries": 5, "seconds_per_query": 1.5}, ("queries=5", "seconds_per_query=1.5")),

@@ -3,7 +3,6 @@
 import random
 import signal
 import sys
-import threading
 import time
 import warnings
 from types import ModuleType
@@ -14,12 +13,10 @@ import torch
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError, ConfigError, MissingExtraError, SparcetsError
-from sparcets.core.info import SeriesInfo
-from sparcets.methods.folder import load_as
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from sparcets_paper.peers import ALGORITHMS, PEERS
-from sparcets_paper.peers.cfts import CftsPeer, PeerConfig, from_peer, to_peer
+from sparcets_paper.peers.cfts import CftsPeer, PeerConfig
 
 X, y = make_series(60, n_steps=12, n_features=4)
 X = X * np.array([1, 10, 1, 5], dtype=np.float32) + np.array([0, 0, 0, 100], dtype=np.float32)
@@ -109,29 +106,6 @@ def test_unchanged_entries_equal_the_query_and_constraints_hold(install):
     assert (capped.changed.sum((1, 2))[::2] <= 4).all() and set(capped.status[1::2]) == {"not_found"}
 
 
-def test_more_features_than_steps(install):
-    wide, labels = make_series(30, n_steps=5, n_features=8)
-    shapes = []
-
-    def lift(sample, model, target_class=None, dataset=None):
-        shapes.append((sample.shape, dataset[0][0].shape, tuple(model(torch.tensor(sample[None])).shape)))
-        changed = sample.copy()
-        changed[target_class] += 9.0
-        return changed, None
-
-    install(lift)
-    peer = PEERS.load("cfts:comte")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels)
-    e = peer.explain(wide[labels == 0][:2], target=1)
-    assert shapes == [((8, 8), (8, 8), (1, 3))] * 2
-    assert e.valid.all() and e.changed[..., 1].all() and e.changed.sum() == 2 * 5
-    install(lift, "tsevo")  # does not guess the time axis
-    shapes.clear()
-    PEERS.load("cfts:tsevo")(sp.wrap(mean_proba, n_classes=3)).fit(wide, labels).explain(
-        wide[labels == 0][:1], target=1
-    )
-    assert shapes == [((8, 5), (8, 5), (1, 3))]
-
-
 def test_a_crash_is_a_reason_and_the_others_continue(install):
     calls = []
 
@@ -148,17 +122,6 @@ def test_a_crash_is_a_reason_and_the_others_continue(install):
     assert e.reason[1] == "cfts:comte crashed: KeyError: 'no such thing'"
     assert (e.counterfactual[1] == QUERIES[1]).all()
     assert (peer.ran_, peer.timed_out_, peer.crashed_) == (3, 0, 1)
-
-
-def test_an_error_if_all_queries_crash(install):
-    def crash(sample, model, target_class=None, dataset=None):
-        raise RuntimeError("too wide")
-
-    install(crash)
-    peer = fitted()
-    with pytest.raises(SparcetsError, match=r"cfts:comte crashed on all 4 queries.* RuntimeError: too wide"):
-        peer.explain(QUERIES, TARGET)
-    assert peer.crashed_ == 4
 
 
 @pytest.mark.parametrize(("returned", "reason"), [(None, "found nothing"), (np.zeros(7), "it returned shape")])
@@ -194,23 +157,6 @@ def test_the_time_limit_holds_even_if_the_alarm_is_caught(install):
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_the_time_limit_in_other_threads(install):
-    def late(sample, model, target_class=None, dataset=None):
-        if target_class == 1:
-            while True:
-                model(torch.zeros(1, 4, 12))
-        time.sleep(0.3)
-        return nearest(sample, model, target_class, dataset)
-
-    install(late)
-    peer = fitted(seconds_per_query=0.2)
-    results = []
-    work = threading.Thread(target=lambda: results.append(peer.explain(X[y == 0][:2], [1, 2])), daemon=True)
-    work.start()
-    work.join()
-    assert results[0].status.tolist() == ["not_found"] * 2 and peer.timed_out_ == 2
-
-
 def test_output_is_suppressed_and_random_state_restored(install, capfd):
     def loud(sample, model, target_class=None, dataset=None):
         print("hello")  # noqa: T201
@@ -236,8 +182,7 @@ def test_the_seed_depends_on_the_query(install):
     e = fitted().explain(QUERIES, TARGET)
     np.testing.assert_array_equal(fitted(batch_size=1).explain(QUERIES[::-1], TARGET).delta[::-1], e.delta)
     other = fitted(seed=1).explain(QUERIES, TARGET)
-    assert (other.delta[:, 0, :3] != e.delta[:, 0, :3]).all()
-    assert len(np.unique(e.delta[:, 0, 0])) == 4
+    assert (other.delta[:, 0, :3] != e.delta[:, 0, :3]).all() and len(np.unique(e.delta[:, 0, 0])) == 4
 
 
 def test_gradients_arrive_and_the_users_model_is_untouched(install):
@@ -283,21 +228,6 @@ def test_algorithms_that_take_arrays_and_probabilities(install):
     np.testing.assert_allclose(seen["sums"], 1, atol=1e-5)
 
 
-def test_references_are_drawn_evenly(install):
-    counts = {}
-
-    def count(sample, model, target_class=None, dataset=None):
-        counts.update({k: sum(label == k for _, label in dataset) for k in range(3)})
-        assert [int(x[:3, 4:8].mean(1).argmax()) for x, _ in dataset] == [label for _, label in dataset]
-        return sample, None
-
-    install(count)
-    uneven = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3], np.flatnonzero(y == 2)]
-    peer = PEERS.load("cfts:comte")(black_box(), PeerConfig(references=13)).fit(X[uneven], y[uneven])
-    peer.explain(QUERIES[:1], TARGET)
-    assert counts == {0: 5, 1: 3, 2: 5}
-
-
 def test_options(install):
     def with_options(sample, model, target_class=None, dataset=None, lift=0.0):
         sample[target_class] += lift
@@ -317,16 +247,6 @@ def test_without_the_package(monkeypatch):
         fitted()
 
 
-def test_saved_and_read_back(install, tmp_path):
-    install(nearest)
-    peer = fitted(references=30)
-    peer.save(tmp_path)
-    again = load_as(type(peer), tmp_path, black_box())
-    np.testing.assert_array_equal(
-        again.explain(QUERIES, TARGET).counterfactual, peer.explain(QUERIES, TARGET).counterfactual
-    )
-
-
 def test_the_registry_works_without_the_package():
     assert "cfts:comte" in PEERS and len(PEERS) == len(ALGORITHMS) == len(PEERS.about)
     for name in PEERS:
@@ -335,18 +255,3 @@ def test_the_registry_works_without_the_package():
         assert kind.config_class.from_dict(kind.config_class.tiny().to_dict()) == kind.config_class.tiny()
     with pytest.raises(SparcetsError, match="Did you mean 'cfts:comte'"):
         PEERS.load("cfts:comt")
-
-
-NOISE = np.random.default_rng(0).normal(5.0, 2.0, (20, 6, 3))
-INFO = SeriesInfo.from_series(NOISE, ("a", "b"))
-
-
-def test_unchanged_entries_equal_the_query_exactly():
-    query = np.full((6, 3), 1e6 + 1 / 3)  # the third is lost in float32, which peers compute in
-    given = to_peer(query[None], INFO, longest_is_time=True)[0]
-    found = given.astype(np.float64)
-    found[1, 2] = 0.0
-    answer = from_peer(found, given, query, INFO)
-    expected = query.copy()
-    expected[2, 1] = INFO.scaler.center[1]
-    np.testing.assert_array_equal(answer, expected)

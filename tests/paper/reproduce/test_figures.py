@@ -6,21 +6,11 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import DataNotFoundError, FileFormatError
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.data.load import load_dataset
-from sparcets_paper.reproduce.agreement import Runs
-from sparcets_paper.reproduce.figures import (
-    CAPTIONS,
-    StoredRuns,
-    draw_figures,
-    load_compact,
-    roc_curves,
-    saliency_panels,
-    save_compact,
-    shared_answers,
-)
+from sparcets_paper.reproduce import figures
 from sparcets_paper.reproduce.plans import BARE
+from tests import made
 
 LABELS = ("ICS", "GAN", "CounteRGAN", "SPARCE")
 BOX = {"n_per_combination": 10}
@@ -34,18 +24,9 @@ def answers(data, target, seed, *, n=8):
     after = np.full((n, data.n_classes), 0.1)
     after[::2, target] = 0.9
     after[1::2, 1 - target if target < 2 else 0] = 0.9
-    return Explanation(
-        query=query,
-        counterfactual=(query + change).astype(np.float32),
-        target=np.full(n, target),
-        status=np.array(["generated"] * n),
-        reason=np.array([""] * n),
-        query_index=np.arange(n),
-        proba_before=1 - after,
-        proba_after=after,
-        info=SeriesInfo.from_series(data.X_train, data.class_names, source=data),
-        mutable=np.ones(data.n_features, dtype=bool),
-    )
+    made_of = {"target": target, "proba_before": 1 - after, "proba_after": after}
+    info = SeriesInfo.from_series(data.X_train, data.class_names, source=data)
+    return made.answers(query, (query + change).astype(np.float32), info, **made_of)
 
 
 @pytest.fixture(scope="module")
@@ -85,15 +66,15 @@ def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path):
     folder.mkdir()
     for suffix in (".png", ".svg"):
         (folder / f"figure2{suffix}").write_text("old")
-    paths, left_out = draw_figures(tmp_path, stored, datasets)
+    paths, left_out = figures.draw_figures(tmp_path, stored, datasets)
     assert left_out == {}
-    stems = [stem for stem in CAPTIONS if stem != "figure3_motionsense"]
+    stems = [stem for stem in figures.CAPTIONS if stem != "figure3_motionsense"]
     assert [p.name for p in paths] == [f"{stem}{suffix}" for stem in stems for suffix in (".png", ".svg")]
     drawn = {path.name: path.read_bytes() for path in paths}
     assert all(len(content) > 5000 for content in drawn.values())
     (folder / "figure2.png").write_text("kept")
     (folder / "figure5.png").unlink()
-    assert draw_figures(tmp_path, stored, datasets, redraw=False) == (paths, {})
+    assert figures.draw_figures(tmp_path, stored, datasets, redraw=False) == (paths, {})
     assert (folder / "figure2.png").read_text() == "kept"
     assert all((folder / name).read_bytes() == drawn[name] for name in ("figure5.png", "figure5.svg"))  # same bytes
 
@@ -101,39 +82,19 @@ def test_figures_are_drawn_and_exist_until_redrawn(stored, tmp_path):
 def test_a_figure_without_answers_is_left_out_with_a_reason(stored, tmp_path):
     for file in (tmp_path / "explanations").glob("c2.npz"):  # CounteRGAN on catching
         file.unlink()
-    paths, left_out = draw_figures(tmp_path, stored, ["catching"])
+    paths, left_out = figures.draw_figures(tmp_path, stored, ["catching"])
     assert sorted(left_out) == ["figure1", "figure3_catching", "figure6"]
     assert "no answers of CounteRGAN on catching are saved" in left_out["figure1"]
     assert {p.stem for p in paths} == {"figure2"}
 
 
-def test_the_curves_are_means_over_repetitions(stored):
-    curves = roc_curves(Runs(stored))
-    assert list(curves) == ["1", "0"] and list(curves["0"]) == [*LABELS, BARE]
-    fpr, mean, std = curves["1"]["SPARCE"]
-    x = np.linspace(0, 1, 5)
-    np.testing.assert_allclose(mean, (x**0.5 + x**1.5) / 2)
-    np.testing.assert_allclose(std, np.abs(x**0.5 - x**1.5) / np.sqrt(2))
-    np.testing.assert_allclose(fpr, x)
-
-
-def test_saliency_panels_have_the_mask_of_the_query(stored, sets, tmp_path):
-    found = saliency_panels(StoredRuns(tmp_path, stored), slice(0, 3), LABELS)
-    data = sets["moving_box"]
-    rows = np.flatnonzero(data.y_test != 1)[[0, 2, 4]]  # the valid ones come first
-    for panels, row in zip(found, rows, strict=True):
-        assert [title for title, _ in panels] == ["query", "salient", *LABELS]
-        assert np.array_equal(panels[1][1], data.salient_test[row])
-        assert (panels[5][1] >= 0).all() and 0 < (panels[5][1] > 0).mean() < 0.5
-
-
 def test_shared_queries_are_those_all_answered(sets):
     e = answers(sets["catching"], 2, 0)
     # Of the queries 3 to 6, 4 and 6 are valid and come first; their indices in the two explanations differ.
-    rows = shared_answers({"a": e, "b": e[3:7]}, 3)
+    rows = figures.shared_answers({"a": e, "b": e[3:7]}, 3)
     assert rows == [{"a": 4, "b": 1}, {"a": 6, "b": 3}, {"a": 3, "b": 0}]
     with pytest.raises(DataNotFoundError, match="9 queries answered by a, b are needed, 4 are saved"):
-        shared_answers({"a": e, "b": e[3:7]}, 9)
+        figures.shared_answers({"a": e, "b": e[3:7]}, 9)
 
 
 @pytest.fixture
@@ -146,8 +107,8 @@ def few(sets):
 
 def test_what_is_stored_comes_back(few, sets, tmp_path):
     path = tmp_path / "answers" / "a.npz"
-    save_compact(few, path)
-    e, kept = load_compact(path, sets["moving_box"]), few[few.status != "unchanged"]
+    figures.save_compact(few, path)
+    e, kept = figures.load_compact(path, sets["moving_box"]), few[few.status != "unchanged"]
     assert e.query_index.tolist() == [0, 2, 3, 4] and np.array_equal(e.query, kept.query)
     assert np.array_equal(e.changed, kept.changed) and np.array_equal(e.valid, kept.valid)
     np.testing.assert_allclose(e.delta, kept.delta, rtol=2e-3, atol=1e-4)
@@ -156,9 +117,9 @@ def test_what_is_stored_comes_back(few, sets, tmp_path):
 
 def test_other_data_and_damage_are_errors(few, sets, tmp_path):
     path = tmp_path / "a.npz"
-    save_compact(few, path)
+    figures.save_compact(few, path)
     with pytest.raises(DataNotFoundError, match="belong to another moving_box"):
-        load_compact(path, load_dataset("moving_box", n_per_combination=10, seed=1))
+        figures.load_compact(path, load_dataset("moving_box", n_per_combination=10, seed=1))
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(FileFormatError, match=r"a\.npz does not hold answers to moving_box"):
-        load_compact(path, sets["moving_box"])
+        figures.load_compact(path, sets["moving_box"])
