@@ -9,9 +9,7 @@ import tempfile
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from sparcets.core.progress import progress_bar
 
 from .registry import Count, all_campaigns, carry_out
 
@@ -40,11 +38,10 @@ def _run(names: list[str], scale: float, seed: int, processes: int) -> dict[str,
     """Make the trials in several processes, and return the counts."""
     campaigns = all_campaigns()
     counts = {name: Count() for name in names}
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} parts"))
     with (
         tempfile.TemporaryDirectory() as folder,
         ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool,
-        Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress,
+        progress_bar("campaigns", sum(campaigns[name].parts for name in names)) as bar,
     ):
         futures: dict[Future[Count], str] = {}
         for name in names:
@@ -52,28 +49,20 @@ def _run(names: list[str], scale: float, seed: int, processes: int) -> dict[str,
             for part in range(campaigns[name].parts):
                 (own := Path(folder, f"{names.index(name)}-{part}")).mkdir()
                 futures[pool.submit(carry_out, name, each, seed=seed, part=part, folder=own)] = name
-        task = progress.add_task("campaigns", total=len(futures))
         for done in as_completed(futures):
             error = done.exception()  # one part that breaks takes nothing from the others
             counts[futures[done]].add(Count(failed=1, failures=[repr(error)]) if error else done.result())
-            progress.advance(task)
+            bar.advance(1)
     return counts
 
 
 def _print(counts: dict[str, Count], conditions: str) -> None:
-    console = Console(width=120)
-    table = Table("campaign", box=None)
-    for column in ("tried", "failed", "seconds"):
-        table.add_column(column, justify="right")
-    for name, count in counts.items():
-        table.add_row(name, f"{count.tried:,}", f"{count.failed:,}", f"{count.seconds:.0f}")
-    totals = (sum(getattr(count, which) for count in counts.values()) for which in ("tried", "failed"))
-    table.add_row("all", *(f"{total:,}" for total in totals), end_section=True)
-    console.print(table)
-    console.print(conditions, markup=False, highlight=False)
-    for name, count in counts.items():
-        for failure in count.failures:
-            console.print(f"{name}: {failure}", markup=False, highlight=False)
+    total = Count()
+    for name, count in [*counts.items(), ("all", total)]:
+        print(f"{name:<40}{count.tried:>10,} tried {count.failed:>6,} failed {count.seconds:>8.0f} s")  # noqa: T201
+        total.add(count if count is not total else Count())
+    failures = [f"{name}: {failure}" for name, count in counts.items() for failure in count.failures]
+    print(conditions, *failures, sep="\n")  # noqa: T201
 
 
 if __name__ == "__main__":

@@ -230,10 +230,7 @@ ACTIONS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
     "explain(out=)": (lambda place: material().explainer.explain(material().X, out=place), ()),
     "explain_parquet": (lambda place: sp.explain_parquet(material().explainer, material().queries, place), ()),
     "report --out": (lambda place: write_report(material().explanation[:1], place / "run.html"), ("run.html",)),
-    "table.save": (
-        lambda place: Table("a table", ("a",), (("1",),)).save(place, "table1"),
-        ("table1.md", "table1.csv"),
-    ),
+    "table.save": (lambda place: Table("a table", ["a"], [["1"]]).save(place, "table1"), ("table1.md", "table1.csv")),
     "clf.save": (lambda place: material().explainer.classifier.save(place), ()),
     "ex.save": (lambda place: material().explainer.save(place), ()),
     "data fetch": (_fetch, ()),

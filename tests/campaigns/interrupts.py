@@ -153,16 +153,6 @@ def benchmark(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
     return task, lambda: _check_results(own)
 
 
-@interrupted("reproduce", seconds=4.0, ends=False)
-def reproduce(own: Path, rng: Rng) -> tuple[Task, Callable[[], str]]:
-    from sparcets_paper.reproduce.page import RUN, read_run
-
-    part = ["table1", "figures", "timing"][rng.integers(3)]
-    arguments = ["reproduce", part, "--scale", "small", "--device", "cpu", "--out", str(own / "out")]
-    begun = _loads(own / "out" / RUN, lambda path: read_run(path.parent))
-    return Task(arguments, environment={"XDG_CACHE_HOME": str(own / "cache")}), lambda: begun() or _check_results(own)
-
-
 @cache
 def _server(seconds: float) -> Server:
     return Server(seconds=seconds)

@@ -206,40 +206,6 @@ class Fetch(Killed):
         return "" if whole else "the file is not whole"
 
 
-@killed_in("benchmark run")
-class Benchmark(Killed):
-    def tasks(self, own: Path) -> list[Task]:
-        cells = ["-d", str(site().data), "-m", "nearest", "-m", "countergan", "-c", "fcn", "--seed-count", "2"]
-        quick = ["--preset", "tiny", "--set", "countergan:train.epochs=1", "--set-classifier", "epochs=2"]
-        more = ["--queries", "3", "--keep", "1", "--device", "cpu", "--out", str(own)]
-        return [Task(["benchmark", "run", *cells, *quick, *more], setup="tests.campaigns.site:no_judges")]
-
-    def results(self, own: Path) -> dict[str, Any]:
-        rows = _store(own).rows()
-        assert not [row["error"] for row in rows if "error" in row], rows
-        return {row["key"]: {k: v for k, v in row["measures"].items() if k != "seconds"} for row in rows}
-
-    def check(self, own: Path, task: Task) -> str:
-        self.before = _store(own).rows()  # raises if a line is damaged
-        return ""
-
-    def check_again(self, own: Path, task: Task, reference: Path) -> str:
-        rows = _store(own).all_rows()
-        if len({row["key"] for row in rows}) != len(rows):
-            return "a cell was run twice"
-        if rows[: len(self.before)] != self.before:
-            return "finished rows have changed"
-        if self.results(own) != self.results(reference):
-            return "the results differ from those of an undisturbed run"
-        return _compare_names(own, reference)
-
-
-def _store(own: Path) -> Any:
-    from sparcets_paper.benchmark.store import RESULTS, ResultStore
-
-    return ResultStore(own / RESULTS)
-
-
 def upload(workspace: str, file: str) -> None:
     """Receive an uploaded file in pieces, as the studio does."""
     import asyncio

@@ -207,20 +207,13 @@ def _table(folder: Path, form: str, suffix: str) -> None:
     wide = pd.DataFrame(X[:12, :2, :2].reshape(12, 4), columns=["é_0", "b_0", "é_1", "b_1"])
     wide = wide.assign(label=["wälk", "sit"] * 6, subject=[f"p{i // 2}" for i in range(12)])
     steps = [(i, t) for i in range(8) for t in range(2)]
-    known: dict[str, Any] = {
-        "series": [f"s{i}" for i, _ in steps],
-        "time": [t for _, t in steps],
-        "label": [("sit", "walk")[i % 2] for i, _ in steps],
-    }
+    known: dict[str, Any] = {"series": [f"s{i}" for i, _ in steps], "time": [t for _, t in steps]}
+    known["label"] = [("sit", "walk")[i % 2] for i, _ in steps]
     values = {name: [float(X[i, t, j]) for i, t in steps] for j, name in enumerate(("acc", "gyro"))}
     tidy = pd.concat(pd.DataFrame({**known, "feature": name, "value": column}) for name, column in values.items())
     dated = {**known, "time": pd.to_datetime(known["time"], unit="s")}
-    frames = {
-        "wide": wide,
-        "long": pd.DataFrame({**known, **values}),
-        "tidy": tidy,
-        "dated": pd.DataFrame({**dated, **values, "split": ["train"] * 12 + ["test"] * 4}),
-    }
+    frames = {"wide": wide, "long": pd.DataFrame({**known, **values}), "tidy": tidy}
+    frames["dated"] = pd.DataFrame({**dated, **values, "split": ["train"] * 12 + ["test"] * 4})
     if suffix == "csv":
         frames[form].to_csv(folder / "mine.csv", index=False)
     else:

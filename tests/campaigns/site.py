@@ -67,10 +67,3 @@ def expect_small_archive() -> None:
         (file := Path(folder, ARCHIVE)).write_bytes(small_archive())
         fetch.DIGEST = fetch.content_digest(file)
     fetch.CHUNK = 4096
-
-
-def no_judges() -> None:
-    """Leave out the judges of benchmarks in this process: training them takes seconds."""
-    from sparcets_paper.benchmark import cell
-
-    cell.find_judges = lambda *_, **__: {}  # type: ignore[assignment]
