@@ -21,9 +21,8 @@ SMALL = ("generator.hidden=8", "generator.layers=1", "train.batch_size=8", "trai
 def build(method="Sparce", *settings, module=None, target=None, **kwargs):
     kind = getattr(sp, f"{method}Config")
     config = kind.tiny() if target is None else kind.paper(target=target)
-    return getattr(sp, method)(
-        sp.wrap(module or MeanModule(), n_classes=3), config.override(*SMALL, *settings), **kwargs
-    )
+    classifier = sp.wrap(module or MeanModule(), n_classes=3)
+    return getattr(sp, method)(classifier, config.override(*SMALL, *settings), **kwargs)
 
 
 @each_method
@@ -31,8 +30,7 @@ def test_a_generator_overfits_eight_series(method):
     X8, y8 = make_series(8, n_steps=8)
     settings = ("train.epochs=120", "train.lr=0.01", "generator.hidden=24", "weights.classification=10")
     e = build(method, *settings).fit(X8, y8).explain(X8)
-    assert e.valid.all()
-    assert (e.status == "generated").all()
+    assert e.valid.all() and (e.status == "generated").all()
 
 
 LIMITS = sp.Constraints(direction={0: "up", 1: "up", 2: "up"}, frozen=[(0, 4)], ranges={1: (-3.0, 3.0)})
@@ -81,8 +79,7 @@ def test_features_that_stay_silent_are_reported_and_saved(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         ex = Silent(sp.wrap(MeanModule(), n_classes=3), build("Sparce", "train.epochs=3").config).fit(X, Y)
     names = ", ".join(ex.silent_features_)
-    assert "f3" in ex.silent_features_
-    assert f"never changed by the generator: {names}" in caplog.text
+    assert "f3" in ex.silent_features_ and f"never changed by the generator: {names}" in caplog.text
     assert f"Never changed by the generator: {names}." in ex.summary()
     ex.save(tmp_path)
     again = load_as(Silent, tmp_path, ex.classifier)

@@ -5,17 +5,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import sparcets as sp
-from sparcets.core.errors import (
-    CapabilityError,
-    ConfigError,
-    ConstraintError,
-    DataError,
-    FeatureMismatchError,
-    NonFiniteError,
-    NotFittedError,
-    ShapeError,
-    TargetError,
-)
+from sparcets.core import errors
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 from tests.scripted import Scripted
@@ -42,15 +32,15 @@ def test_series_that_the_classifier_does_not_take_are_refused_by_fit():
     tiny = sp.ClassifierConfig.from_dict({**sp.ClassifierConfig.tiny().to_dict(), "epochs": 1})
     model = sp.TorchClassifier("fcn", tiny).fit(X, Y)
     for series in (X[..., :3], X[:, :6]):
-        with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on"):
+        with pytest.raises(errors.FeatureMismatchError, match="TorchClassifier was fitted on"):
             sp.Nearest(model).fit(series, Y)
-    with pytest.raises(NotFittedError, match="this TorchClassifier"):
+    with pytest.raises(errors.NotFittedError, match="this TorchClassifier"):
         sp.Nearest(sp.TorchClassifier("fcn")).fit(X, Y)
 
 
 @pytest.mark.parametrize("model", [MeanModule(), LogisticRegression(), mean_proba, MeanModule, None])
 def test_a_model_must_be_wrapped_first(model):
-    with pytest.raises(CapabilityError, match=r"Nearest explains a classifier of sparcets, got .*sp.wrap\(model\)"):
+    with pytest.raises(errors.CapabilityError, match=r"explains a classifier of sparcets, got .*sp.wrap\(model\)"):
         sp.Nearest(model).fit(X, Y)
 
 
@@ -59,32 +49,32 @@ def test_a_method_for_equal_lengths_refuses_lengths_in_fit_and_in_explain():
         supports_lengths = False
 
     for lengths, given in ((np.full(30, 7), X), (None, [*X[:-1], X[-1, :7]])):
-        with pytest.raises(CapabilityError, match="Even does not support series of unequal length"):
+        with pytest.raises(errors.CapabilityError, match="Even does not support series of unequal length"):
             Even(clf()).fit(given, Y, lengths=lengths)
     fitted = Even(clf()).fit(X, Y, lengths=np.full(30, 8))  # nothing is padded
     assert len(fitted.explain(QUERIES, target=1, lengths=np.full(20, 8))) == 20
     for queries in (QUERIES, iter(QUERIES)):
-        with pytest.raises(CapabilityError, match="Cut or resample them to one"):
+        with pytest.raises(errors.CapabilityError, match="Cut or resample them to one"):
             fitted.explain(queries, target=1, lengths=np.full(20, 7))
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"X": QUERIES[0]}, ShapeError, None),  # whose words are those of validation.py
-        ({"X": QUERIES[..., :3]}, FeatureMismatchError, "Nearest was fitted on 4 features"),
-        ({"X": QUERIES[:, :6]}, FeatureMismatchError, "Nearest was fitted on series of 8 steps"),
-        ({"X": with_value(np.nan, (2, 7, 0))}, NonFiniteError, None),
-        ({"target": "wlid"}, TargetError, None),
-        ({"target": [1, 2]}, TargetError, "one class, or one per query: 20 queries came with 2 targets"),
-        ({"lengths": [8] * 19}, ShapeError, None),
-        ({"n": 0}, ConfigError, "n must be a whole number from 1 to 1,000,000, got 0"),
-        ({"confidence": 1.0}, ConfigError, "confidence must be a probability between 0 and 1"),
-        ({"sparsity": 1.01}, ConfigError, r"sparsity must be a share in \(0, 1\], got 1.01"),
-        ({"constraints": {"immutable": [0]}}, ConfigError, r"constraints must be sp.Constraints\(\.\.\.\), got dict"),
-        ({"constraints": sp.Constraints(immutable=["f9"])}, ConstraintError, "no feature 'f9'"),
-        ({"constraints": sp.Constraints(immutable=range(4))}, ConstraintError, "leave nothing that may change"),
-        ({"X": sp.Dataset.from_arrays(X, Y), "lengths": [8] * 6}, DataError, "a Dataset brings its lengths"),
+        ({"X": QUERIES[0]}, errors.ShapeError, None),  # whose words are those of validation.py
+        ({"X": QUERIES[..., :3]}, errors.FeatureMismatchError, "Nearest was fitted on 4 features"),
+        ({"X": QUERIES[:, :6]}, errors.FeatureMismatchError, "Nearest was fitted on series of 8 steps"),
+        ({"X": with_value(np.nan, (2, 7, 0))}, errors.NonFiniteError, None),
+        ({"target": "wlid"}, errors.TargetError, None),
+        ({"target": [1, 2]}, errors.TargetError, "one class, or one per query: 20 queries came with 2 targets"),
+        ({"lengths": [8] * 19}, errors.ShapeError, None),
+        ({"n": 0}, errors.ConfigError, "n must be a whole number from 1 to 1,000,000, got 0"),
+        ({"confidence": 1.0}, errors.ConfigError, "confidence must be a probability between 0 and 1"),
+        ({"sparsity": 1.01}, errors.ConfigError, r"sparsity must be a share in \(0, 1\], got 1.01"),
+        ({"constraints": {"immutable": [0]}}, errors.ConfigError, r"must be sp.Constraints\(\.\.\.\), got dict"),
+        ({"constraints": sp.Constraints(immutable=["f9"])}, errors.ConstraintError, "no feature 'f9'"),
+        ({"constraints": sp.Constraints(immutable=range(4))}, errors.ConstraintError, "leave nothing that may change"),
+        ({"X": sp.Dataset.from_arrays(X, Y), "lengths": [8] * 6}, errors.DataError, "a Dataset brings its lengths"),
     ],
 )
 def test_what_explain_refuses(arguments, error, message):
@@ -93,23 +83,23 @@ def test_what_explain_refuses(arguments, error, message):
 
 
 def test_constraints_that_are_none_or_too_strict_and_data_sets_with_more_are_refused():
-    with pytest.raises(ConfigError):
+    with pytest.raises(errors.ConfigError):
         sp.Nearest(clf()).fit(X, Y, constraints={"immutable": [0]})
     ex = sp.Nearest(clf()).fit(X, Y, constraints=sp.Constraints(immutable=[0, 1]))
-    with pytest.raises(ConstraintError, match="given to fit and to explain together"):
+    with pytest.raises(errors.ConstraintError, match="given to fit and to explain together"):
         ex.explain(QUERIES, target=1, constraints=sp.Constraints(immutable=[2, 3]))
     ds = sp.Dataset.from_arrays(X, Y, class_names=["calm", "brisk", "wild"])
     for extra in ({"y": ds.y_train}, {"lengths": np.full(24, 8)}):
-        with pytest.raises(DataError, match=r"a Dataset brings its own labels and lengths: call fit\(dataset\)"):
+        with pytest.raises(errors.DataError, match=r"a Dataset brings its own labels and lengths: call fit\(dataset\)"):
             sp.Nearest(clf()).fit(ds, **extra)
 
 
 def test_a_fit_that_is_refused_keeps_the_last_one_and_one_that_fails_midway_keeps_none():
     ex = fitted()
-    with pytest.raises(NonFiniteError):
+    with pytest.raises(errors.NonFiniteError):
         ex.fit(with_value(np.nan, (0, 0, 0)), Y)
     ex.explain(QUERIES, target=1)
-    with pytest.raises(DataError, match="predicts none of the 30 training series as it is labelled"):
+    with pytest.raises(errors.DataError, match="predicts none of the 30 training series as it is labelled"):
         ex.fit(X, (Y + 1) % 3)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(errors.NotFittedError):
         ex.explain(QUERIES, target=1)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import FileFormatError, TrainingError
+from sparcets.core.errors import FileFormatError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
 from sparcets.training.checkpoint import FILE
@@ -48,19 +48,8 @@ def test_a_dead_generator_is_started_again_once_from_other_weights(every, caplog
         ex.fit(X, Y, checkpoint=tmp_path)
     assert len(ex.built) == 2 and not torch.equal(*ex.built)
     (message,) = [r.getMessage() for r in caplog.records if r.getMessage().startswith("the generator is dead")]
-    assert message.endswith("starting again from other weights")
-    assert len(ex.history_["generator"]) == 3
+    assert message.endswith("starting again from other weights") and len(ex.history_["generator"]) == 3
     assert ex.explain(X, target=1).changed.any()
-
-
-def test_an_exploding_loss_is_an_error_also_in_a_short_training(caplog):
-    huge = {"mine": LossTerm(1.0, lambda q, c: 1e9 + c.sum((1, 2)))}
-    ex = sp.Sparce(classifier(), CONFIG, domain_losses=huge)
-    with pytest.raises(TrainingError, match=r"exploded: mine is 1e\+09 after"):
-        ex.fit(X, Y)
-    assert "starting again" in caplog.text
-    with pytest.raises(sp.SparcetsError):
-        ex.explain(X, target=1)
 
 
 def test_a_second_attempt_is_resumed_as_the_second(interrupted, tmp_path):

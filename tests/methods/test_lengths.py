@@ -67,19 +67,6 @@ def test_families_learn_and_predict_series_of_any_length(family):
         assert torch.isfinite(judge.at_length(n, STEPS).votes(x[:4, :n])).all()
 
 
-@pytest.mark.parametrize("family", ["quantiles", "intervals"])
-def test_intervals_are_the_same_parts_of_a_shorter_series(family):
-    ramp = torch.linspace(0, 1, 40).reshape(1, 40, 1)
-    second_half = {"start": torch.tensor([20]), "end": torch.tensor([40])}
-    of_channel = {"channel": torch.tensor([0])} if family == "intervals" else {}
-    if family == "quantiles":
-        of_channel = {"channels": torch.tensor([[0]]), "view": torch.tensor([0])}
-    features = FEATURES[family](**second_half, **of_channel)
-    whole, half = features(ramp), features.at_length(20, 40)(ramp[:, ::2])
-    assert whole.shape == half.shape
-    torch.testing.assert_close(half, whole, atol=0.03, rtol=0)  # mean, spread and rise; or quantiles
-
-
 def test_prototypes_are_resampled_to_the_length_of_the_query():
     prototypes = Prototypes(Series(PADDED, N), Y, np.arange(90), NO_SCALE).at_length(10)
     assert prototypes.series.values.shape == (90, 10, 4) and prototypes.series.lengths is None
@@ -116,18 +103,13 @@ def test_the_users_projection_is_given_series_without_padding():
 
 
 LONGER = [make_series(6, n_steps=n, seed=1)[0][1] for n in (12, 20, 31)]  # of class 0; the fit has 20 steps at most
-QUICKLY = {
-    "Explainer": {"families": ("intervals",)},
-    "Sparce": {"train": TrainConfig(epochs=2)},
-    "Ics": {},
-    "Nearest": {},
-}
+FEW = {"Explainer": {"families": ("intervals",)}, "Sparce": {"train": TrainConfig(epochs=2)}, "Ics": {}, "Nearest": {}}
 
 
-@pytest.mark.parametrize("method", QUICKLY)
+@pytest.mark.parametrize("method", FEW)
 def test_queries_longer_than_all_training_series(method):
     """They are answered as the shorter ones, which do not notice; constraints reach to the end of the longest."""
-    config = replace(getattr(sp, f"{method}Config").tiny(), **QUICKLY[method])
+    config = replace(getattr(sp, f"{method}Config").tiny(), **FEW[method])
     ex = getattr(sp, method)(sp.wrap(MaskedMeanModule(), n_classes=3), config).fit(PADDED, Y, lengths=N)
     limits = sp.Constraints(frozen=[(28, 31)], immutable=[3])
     e = ex.explain(LONGER, target=1, constraints=limits)

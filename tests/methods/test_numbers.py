@@ -58,13 +58,10 @@ def test_every_kind_of_target_one_per_query(fitted, low, data):
     middle = float(np.median(data[1]))
     targets = [sp.AtMost(100), sp.Between(middle, middle + 1), sp.Change(0.2), sp.AtLeast(middle)]
     e = fitted.explain(low, target=targets)
-    assert e.status[0] == "unchanged"
-    assert not e.changed[0].any()
+    assert e.status[0] == "unchanged" and not e.changed[0].any()
     after = e.prediction[:, 0]
-    assert middle <= after[1] <= middle + 1
-    assert after[2] >= own[2] + 0.2
-    assert after[3] >= middle
-    assert e.target[2] == "at least 0.2 more"
+    assert middle <= after[1] <= middle + 1 and after[2] >= own[2] + 0.2
+    assert after[3] >= middle and e.target[2] == "at least 0.2 more"
     assert e.valid.all()
 
 
@@ -78,27 +75,18 @@ def test_answers_do_not_depend_on_the_other_queries(fitted, low):
 
 def test_what_cannot_be_reached_is_not_found_with_the_number_that_was(fitted, low):
     e = fitted.explain(low[:1], target=sp.AtLeast(1e6))
-    assert e.status[0] == "not_found"
-    assert not e.valid[0]
-    assert f"the number reached {e.prediction[0, 0]:.4g}" in e.reason[0]
-    assert "p(" not in e.reason[0]
+    assert e.status[0] == "not_found" and not e.valid[0]
+    assert f"the number reached {e.prediction[0, 0]:.4g}" in e.reason[0] and "p(" not in e.reason[0]
 
 
 def test_a_horizon_of_which_one_number_is_asked_for(data):
     X, _ = data
-    ds = sp.Dataset.from_arrays(
-        X,
-        both(X),
-        task="regression",
-        output_names=["soon", "later"],
-        output_units=["m", "s"],
-        feature_names=list("abcd"),
-    )
+    about = {"output_names": ["soon", "later"], "output_units": ["m", "s"], "feature_names": list("abcd")}
+    ds = sp.Dataset.from_arrays(X, both(X), task="regression", **about)
     ex = sp.Nearest(sp.wrap(both, task="regression")).fit(ds)
     own = both(ds.X_test[:3])
     e = ex.explain(ds.X_test[:3], target=sp.AtLeast(0.2, output="later"))
-    assert e.target[0] == "later at least 0.2 s"
-    assert (e.prediction[e.valid, 1] >= 0.2).all()
+    assert e.target[0] == "later at least 0.2 s" and (e.prediction[e.valid, 1] >= 0.2).all()
     assert e.valid.any()
     change = ex.explain(ds.X_test[:3], target=sp.Change(0.1, output=0))
     assert (change.prediction[change.valid, 0] >= own[change.valid, 0] + 0.1).all()

@@ -38,11 +38,8 @@ def checked(monkeypatch):
 
     for name, home in CHECKS.items():
         plain = getattr(home, name)
-        users = [
-            module
-            for path, module in sys.modules.items()
-            if path.startswith("sparcets") and getattr(module, name, None) is plain
-        ]
+        loaded = [module for path, module in sys.modules.items() if path.startswith("sparcets")]
+        users = [module for module in loaded if getattr(module, name, None) is plain]
         assert users
         for module in users:
             monkeypatch.setattr(module, name, counting(name, plain))

@@ -40,10 +40,7 @@ def test_fields_of_the_config_are_parameters_by_their_path():
     [
         ({"config__max_serie": 1}, r"no parameter 'config__max_serie'\. Did you mean 'config__max_series'\?"),
         ({"config__noise": -1.0}, "'noise' must be"),
-        (
-            {"config": sp.NearestConfig()},
-            r"Explainer takes an ExplainerConfig, got NearestConfig. Use sp.Nearest\(clf, config\)",
-        ),
+        ({"config": sp.NearestConfig()}, r"Explainer takes an ExplainerConfig, got NearestConfig. Use sp.Nearest"),
     ],
 )
 def test_wrong_parameters_are_refused(params, message):

@@ -1,7 +1,6 @@
 """Ids and subjects of queries travel with the answers, through slices, files and folders, into tables and titles."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import sparcets as sp
@@ -31,8 +30,7 @@ def test_they_go_through_slices_files_and_the_table(ex, tmp_path):
     table = e.to_frame()
     assert list(table.columns[:5]) == ["query", "id", "subject", "verdict", "feature"]
     assert table["id"].tolist() == [IDS[q] for q in table["query"]]
-    assert table["subject"].tolist() == [PEOPLE[q] for q in table["query"]]
-    assert "trial 2" in e._repr_html_()
+    assert table["subject"].tolist() == [PEOPLE[q] for q in table["query"]] and "trial 2" in e._repr_html_()
 
 
 def test_a_dataset_brings_its_test_series_and_their_names():
@@ -63,9 +61,3 @@ def test_what_is_refused(ex, names, message):
     for n in (9, 11):
         with pytest.raises(ShapeError, match=r"more queries than there are names|ids must be 10, one per query"):
             ex.explain(iter(QUERIES), target=1, ids=[str(i) for i in range(n)])
-
-
-def test_names_of_any_type_are_saved(ex, tmp_path):
-    for ids in (pd.Series(IDS, dtype=object), np.arange(10.0), pd.date_range("2026", periods=10)):
-        ex.explain(QUERIES, target=1, ids=ids).save(tmp_path / "run.npz")
-        assert sp.load_explanation(tmp_path / "run.npz").ids.tolist() == [str(i) for i in np.asarray(ids)]

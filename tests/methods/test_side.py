@@ -186,12 +186,3 @@ def test_a_data_set_carries_them():
         ex.explain(ds, side=ds.side_test)
     with pytest.raises(ShapeError, match=r"side\['age'\] must have 36 rows"):
         sp.Dataset.from_arrays(X, Y, side={"age": AGE[:5]})
-
-
-def test_edits_are_of_the_series_alone(fitted):
-    ex = fitted("sparcets", Function)
-    assert not ex.laws_  # the ward is a whole number, but no feature
-    e = ex.explain(X[:6], 1, side=some(slice(6)), constraints=sp.Constraints(ranges={0: (-1.0, 1.0)}))
-    assert (e.status == "refined").any()
-    for i in range(len(e)):
-        assert np.array_equal(sp.apply_edits(e.query[i], e.edits(i)), e.counterfactual[i])

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import (
-    FeatureMismatchError,
-    FileFormatError,
-    NonFiniteError,
-    ShapeError,
-    StorageError,
-    TargetError,
-)
+from sparcets.core import errors
 from sparcets.io import explanations as shards
 from sparcets.io.explanations import HEADER, ExplanationFolder
 from sparcets.testing.data import make_series
@@ -30,6 +23,7 @@ LENGTHS = X.shape[1] - np.arange(60) % 6
 OTHERS = Y != 1
 IDS = [f"trial {i}" for i in range(len(QUERIES))]
 AGE = np.linspace(20, 90, 60)  # in float64, which float32 does not hold
+SIDE = {"age": AGE}
 
 
 @pytest.fixture(autouse=True)
@@ -77,7 +71,7 @@ CASES = {
     "any class but one": (fitted, {"target": sp.Not(0)}),
     "numbers": (lambda: sp.Nearest(sp.wrap(level, task="regression")).fit(X, level(X)), {"target": sp.Change(0.2)}),
     "side inputs": (
-        lambda: sp.Nearest(sp.wrap(aged)).fit(X, Y, side={"age": AGE}),
+        lambda: sp.Nearest(sp.wrap(aged)).fit(X, Y, side=SIDE),
         {"target": 1, "side": {"age": AGE[OTHERS]}},
     ),
     "unequal lengths": (
@@ -119,7 +113,7 @@ def test_a_folder_is_that_of_one_question(tmp_path, case, other, message):
     build, options = CASES[case]
     (ex := build()).explain(QUERIES, **options, out=tmp_path)
     for source in (QUERIES, iter(QUERIES)):
-        with pytest.raises(StorageError, match=message):
+        with pytest.raises(errors.StorageError, match=message):
             ex.explain(source, **{**options, **other}, out=tmp_path)
 
 
@@ -132,8 +126,7 @@ def test_a_folder_reads_like_an_explanation(tmp_path):
     for rows in (0, -1, slice(5, 9), expected.valid, []):
         assert type(e[rows]) is sp.Explanation
         assert_same(e[rows], expected[rows])
-    assert e.text(3) == expected.text(3)
-    assert sum(len(shard) for shard in e.shards()) == len(expected)
+    assert e.text(3) == expected.text(3) and sum(len(shard) for shard in e.shards()) == len(expected)
     assert [int(one.query_index[0]) for one in e] == expected.query_index.tolist()
     e.save(tmp_path / "whole.npz")
     assert_same(sp.load_explanation(tmp_path / "whole.npz"), expected)
@@ -155,13 +148,12 @@ def test_after_a_crash_only_what_is_missing_is_made(tmp_path):
         fitted().explain(stopping_after(20), target=1, out=tmp_path)
     before = files(tmp_path)
     assert len(before) == 2  # of seven each; what was begun is not there
-    with pytest.raises(FileFormatError, match="is not finished: call explain with the same queries"):
+    with pytest.raises(errors.FileFormatError, match="is not finished: call explain with the same queries"):
         sp.load_explanation(tmp_path)
     (tmp_path / ".shard-000002.sparcets-tmp-0a1b2c3d.npz").write_bytes(b"half")  # as a killed process leaves it
     e = fitted(batch_size=3).explain(QUERIES, target=1, out=tmp_path)  # the size of the batches may change
     assert_same(e, expected)
-    assert {name: files(tmp_path)[name] for name in before} == before
-    assert not list(tmp_path.glob(".shard*"))
+    assert {name: files(tmp_path)[name] for name in before} == before and not list(tmp_path.glob(".shard*"))
 
 
 def test_a_finished_folder_is_not_made_again_and_more_queries_may_follow(tmp_path):
@@ -172,7 +164,7 @@ def test_a_finished_folder_is_not_made_again_and_more_queries_may_follow(tmp_pat
     assert files(tmp_path) == before and again.seconds == pytest.approx(first.seconds)
     more = fitted().explain(QUERIES, target=1, out=tmp_path)  # the last shard had three, and gets seven
     assert_same(more, fitted().explain(QUERIES, target=1))
-    with pytest.raises(StorageError, match="more queries than X gave"):
+    with pytest.raises(errors.StorageError, match="more queries than X gave"):
         fitted().explain(QUERIES[:14], target=1, out=tmp_path)
 
 
@@ -201,34 +193,34 @@ def test_another_call_is_refused_and_leaves_the_folder_as_it_was(tmp_path):
         "another classifier": lambda: fitted(MeanModule(sharpness=2.0)).explain(QUERIES, target=1, out=tmp_path),
     }
     for message, call in others.items():
-        with pytest.raises(StorageError, match=message):
+        with pytest.raises(errors.StorageError, match=message):
             call()
         assert files(tmp_path) == before
         assert len(sp.load_explanation(tmp_path)) == len(QUERIES)  # still finished
 
 
 def test_queries_that_are_refused_leave_no_folder_behind(tmp_path):
-    with pytest.raises(FeatureMismatchError):
+    with pytest.raises(errors.FeatureMismatchError):
         fitted().explain(as_map(tmp_path)[:, :, :3], target=1, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_a_file_is_no_folder_and_a_foreign_header_is_none(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(StorageError, match="out= must be a folder"):
+    with pytest.raises(errors.StorageError, match="out= must be a folder"):
         fitted().explain(QUERIES, target=1, out=tmp_path / "file")
     (tmp_path / HEADER).write_text('{"format": 9}')
-    with pytest.raises(FileFormatError, match="not of a folder of answers"):
+    with pytest.raises(errors.FileFormatError, match="not of a folder of answers"):
         fitted().explain(QUERIES, target=1, out=tmp_path)
 
 
 def test_iterators_that_give_nothing_or_too_little_or_nonsense():
     ex = fitted()
-    with pytest.raises(ShapeError, match="X gave no series at all"):
+    with pytest.raises(errors.ShapeError, match="X gave no series at all"):
         ex.explain(iter([]), target=1)
-    with pytest.raises(TargetError, match=r"target must be|has 50 entries|one per query"):
+    with pytest.raises(errors.TargetError, match=r"target must be|has 50 entries|one per query"):
         ex.explain(iter(QUERIES), target=[1] * 50)
-    with pytest.raises(FeatureMismatchError):
+    with pytest.raises(errors.FeatureMismatchError):
         ex.explain(iter([QUERIES[0, :, :2]]), target=1)
 
 
@@ -236,7 +228,7 @@ def test_an_error_names_the_series_by_its_index_among_all_queries(tmp_path):
     bad = as_map(tmp_path, "r+")
     bad[11, 2, 3] = np.nan
     for number, source in enumerate([bad, iter([bad[:10], bad[10:]]), iter(bad), np.array(bad)]):
-        with pytest.raises(NonFiniteError, match=r"NaN at \[11, 2, 3\]"):
+        with pytest.raises(errors.NonFiniteError, match=r"NaN at \[11, 2, 3\]"):
             fitted().explain(source, target=1, out=tmp_path / str(number))
 
 
@@ -283,7 +275,7 @@ def test_a_folder_in_use_is_refused_and_left_alone(tmp_path):
     out = tmp_path / "out"
 
     def meanwhile(request):
-        with pytest.raises(StorageError, match=r"the folder .*out is in use by another process"):
+        with pytest.raises(errors.StorageError, match=r"the folder .*out is in use by another process"):
             fitted().explain(QUERIES, target=1, out=out)
         return request.X
 

@@ -26,20 +26,6 @@ def explainers():
     return {name: (kind := getattr(sp, name))(clf, kind.config_class.tiny()).fit(X, Y) for name in METHODS}
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n", [1, 2])
-def test_any_class_but_one(explainers, method, n):
-    ex = explainers[method]
-    e = ex.explain(X[:20], target=sp.Not("brisk"), n=n)
-    before, after = ex.classifier.predict(e.query), ex.classifier.predict(e.counterfactual)
-    assert e.query_index.tolist() == np.repeat(np.arange(20), n).tolist()
-    np.testing.assert_array_equal(e.query, X[e.query_index])
-    assert (after[e.valid] != 1).all() and (e.target != 1).all()
-    other = before != 1
-    assert (e.status[other] == "unchanged").all() and (e.target[other] == before[other]).all()
-    assert e.valid.mean() > 0.5
-
-
 def test_the_easiest_class_is_taken():
     def script(request):
         made = request.X.copy()
@@ -66,9 +52,8 @@ def test_confidence_is_kept(explainers, method, tmp_path):
     assert ((sure.status == "not_found") == ~sure.valid).all()
     sure.save(tmp_path / "e.npz")
     again = sp.load_explanation(tmp_path / "e.npz")
-    assert (
-        again.confidence == level and (again.valid == sure.valid).all() and (sure[2:4].valid == sure.valid[2:4]).all()
-    )
+    assert again.confidence == level
+    assert (again.valid == sure.valid).all() and (sure[2:4].valid == sure.valid[2:4]).all()
 
 
 def test_a_series_of_which_nothing_may_change(explainers):
@@ -77,18 +62,6 @@ def test_a_series_of_which_nothing_may_change(explainers):
         if ex.supports_lengths:
             lengths = np.array([3, 8])
             e = ex.explain(X[Y == 0][:2], "brisk", lengths=lengths, constraints=sp.Constraints(frozen=[(0, 3)]))
-            assert (
-                e.status[0] == "not_found" and e.share_changed[0] == 0 and e.may_change.sum((1, 2)).tolist() == [0, 20]
-            )
+            assert e.status[0] == "not_found"
+            assert e.share_changed[0] == 0 and e.may_change.sum((1, 2)).tolist() == [0, 20]
             assert "may change" in e.reason[0] or "undo every change" in e.reason[0]
-
-
-def test_a_query_below_the_confidence_is_explained():
-    ex = sp.Nearest(sp.wrap(mean_proba, class_names=NAMES)).fit(X, Y)
-    queries = X[ex.classifier.predict(X) == 1]
-    p = ex.classifier.predict_proba(queries)[:, 1]
-    level = float(np.median(p))
-    e = ex.explain(queries, target="brisk", confidence=level)
-    assert ((e.status == "unchanged") == (p >= level)).all()
-    refused = ex.explain(X[Y == 0][:6], target="wild", confidence=1 - 1e-12)
-    assert (refused.status == "not_found").all() and all(refused.reason)

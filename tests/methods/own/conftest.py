@@ -68,15 +68,8 @@ def fit_job():
 
     def build(X, y, class_names=("a", "b", "c")):
         info = SeriesInfo.from_series(X, class_names)
-        return FitJob(
-            series=Series(X),
-            y=y,
-            info=info,
-            target=None,
-            constraints=sp.Constraints().bind(info),
-            constraints_given={},
-            checkpoint=None,
-            progress=False,
-        )
+        bound = sp.Constraints().bind(info)
+        known = {"constraints_given": {}, "checkpoint": None, "progress": False}
+        return FitJob(series=Series(X), y=y, info=info, target=None, constraints=bound, **known)
 
     return build

@@ -64,12 +64,6 @@ def test_averages_and_changes_that_are_carried_back() -> None:
     assert (made == series).all(2)[0].tolist() == [True] * 2 + [False] * 5 + [True] * 4
 
 
-@pytest.mark.parametrize("n_steps", [501, 999, 3000, 20_001])
-def test_a_grid_has_few_points_that_cover_all_steps(n_steps: int) -> None:
-    some = grid.Grid.of(n_steps)
-    assert 2 <= some.n_points <= grid.MAX_POINTS and (some.n_points - 1) * some.size < n_steps
-
-
 def test_short_series_are_worked_on_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any) -> None:
         raise AssertionError("averages of short series")
@@ -178,11 +172,6 @@ class Masked(MeanModule):
         return super().forward(x * (x.shape[1] / lengths)[:, None, None])
 
 
-@pytest.fixture(scope="module")
-def unequal(small: None) -> sp.Explainer:
-    return sp.Explainer(sp.wrap(Masked(), n_classes=3), SETTINGS).fit(X, Y, lengths=LENGTHS, progress=False)
-
-
 def test_averages_of_padded_series_are_those_of_the_series_alone() -> None:
     some, lengths = grid.Grid(n_steps=11, size=3), np.array([11, 7, 2])
     series = np.random.default_rng(0).normal(size=(3, 11, 2)) * (np.arange(11) < lengths[:, None])[..., None]
@@ -199,7 +188,8 @@ def test_averages_of_padded_series_are_those_of_the_series_alone() -> None:
         assert not averages[i, p:].any() and not made[i, n:].any()
 
 
-def test_long_series_of_unequal_length(unequal: sp.Explainer, tmp_path: Any) -> None:
+def test_long_series_of_unequal_length(small: None, tmp_path: Any) -> None:
+    unequal = sp.Explainer(sp.wrap(Masked(), n_classes=3), SETTINGS).fit(X, Y, lengths=LENGTHS, progress=False)
     e = explain(unequal, lengths=QUERY_LENGTHS, curve=True)
     asked, inside = e.status != "unchanged", np.arange(N_STEPS) < QUERY_LENGTHS[:, None]
     assert "see averages of 4 steps" in unequal.summary() and asked.sum() >= 4
@@ -210,11 +200,3 @@ def test_long_series_of_unequal_length(unequal: sp.Explainer, tmp_path: Any) -> 
     unequal.save(tmp_path / "folder")
     loaded = explain(sp.load(tmp_path / "folder", classifier=unequal.classifier), lengths=QUERY_LENGTHS)
     assert (loaded.counterfactual == e.counterfactual).all() and (loaded.support == e.support).all()
-
-
-def test_the_view_takes_details_of_a_series_with_as_many_points(small: None) -> None:
-    some, padded = grid.Grid.of(N_STEPS), X * (np.arange(N_STEPS) < LENGTHS[:, None])[..., None]
-    lifting = Lifting(some, Series(padded, LENGTHS))
-    view = GridView(sp.wrap(Masked(), n_classes=3), lifting)
-    said = view.outputs_unchecked(lifting.averages)
-    np.testing.assert_array_equal(said, view.model.predict_proba(padded, LENGTHS))

@@ -9,7 +9,6 @@ import torch
 
 import sparcets as sp
 from sparcets.core.evidence import PlausibilityReference
-from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.methods.own.prototypes import Prototypes
@@ -18,6 +17,7 @@ from sparcets.methods.own.search import answer
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
+from tests import made
 
 X, Y = make_series(120, n_steps=12)
 INFO = SeriesInfo.from_series(X, ("a", "b", "c"))
@@ -49,19 +49,8 @@ def answers(queries, size=4.0, steps=8):
     """Return answers that lift feature 1 at the first steps, in falling order."""
     series = queries.copy()
     series[:, :steps, 1] += size * np.linspace(2, 1, steps, dtype=np.float32)
-    n = len(queries)
-    return Explanation(
-        query=queries,
-        counterfactual=series,
-        target=np.ones(n, dtype=np.int64),
-        status=np.full(n, "refined"),
-        reason=np.full(n, ""),
-        query_index=np.arange(n),
-        proba_before=CLASSIFIER.predict_proba(queries),
-        proba_after=CLASSIFIER.predict_proba(series),
-        info=INFO,
-        mutable=np.ones(4, dtype=bool),
-    )
+    before, after = (CLASSIFIER.predict_proba(one) for one in (queries, series))
+    return made.answers(queries, series, INFO, status="refined", proba_before=before, proba_after=after)
 
 
 def curve(model, given, **constraints):
@@ -115,13 +104,6 @@ def test_without_families_there_is_no_support(model):
     assert np.isnan(made["support"]).all() and not np.isnan(made["valid"][:, 0]).any()
 
 
-def test_an_answer_has_its_own_points_in_any_company(model):
-    given, built = answers(X[Y != 1][:70]), model(MeanModule())
-    whole, few = curve(built, given), curve(built, given[np.array([0, 69])])
-    for name, values in few.items():
-        np.testing.assert_array_equal(whole[name][[0, 69]], values)
-
-
 # Ranks.
 
 
@@ -142,19 +124,3 @@ def test_ranks_number_every_entry_and_unchanged_entries_come_last():
     rank = rank_changes(delta)
     assert all(sorted(r.flatten().tolist()) == list(range(28)) for r in rank)
     assert (rank[..., 1] >= 21).all() and (rank[..., [0, 2, 3]] < 21).all()
-
-
-def test_the_window_grows_with_the_series():
-    delta = torch.zeros(1, 25, 2)  # a fifth: five steps wide
-    delta[0, 10:15, 0] = 1.0
-    delta[0, 18:21, 1] = 1.5  # 0.9 with its neighbours within five steps, 1.5 within three
-    rank = rank_changes(delta)[0]
-    assert rank[12, 0] == 0 and rank[18:21, 1].min() > 0
-    short = rank_changes(delta[:, 6:])[0]  # 19 steps: three wide
-    assert short[13, 1] == 0 and short[4:9, 0].min() > 0
-    long = torch.zeros(1, 100, 2)  # 21 wide
-    long[0, 20:41, 0] = 1.0
-    long[0, 60:80, 1] = 1.04  # 20 of 21 steps: 0.99 with its neighbours
-    assert rank_changes(long)[0, 30, 0] == 0
-    long[0, 60:80, 1] = 1.06  # 1.01
-    assert rank_changes(long)[0, 30, 0] > 0

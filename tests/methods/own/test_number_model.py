@@ -24,16 +24,14 @@ def test_prototypes_and_references_are_within_the_goal(fitted):
     series = explainer.info_.scaler.inverse(view.prototypes.series.values)
     assert is_within(explainer.classifier.predict(series), goal.bounds - 1e-5).all()
     assert len(series) == is_within(y[:, None], goal.bounds).sum()
-    assert len(view.reference.series) == len(series)
-    assert (view.prototypes.classes == WITHIN).all()
+    assert len(view.reference.series) == len(series) and (view.prototypes.classes == WITHIN).all()
 
 
 def test_where_no_series_is_within_the_closest_ones_are_taken(fitted):
     explainer, _, y = fitted
     view = explainer._number_model.within(Goal(np.array([[y.max() + 1, np.inf]]), ("higher", "other")))
     series = explainer.info_.scaler.inverse(view.prototypes.series.values)
-    assert np.sort(series[:, :, 0].mean(1))[0] >= np.sort(y)[-len(series)] - 1e-5
-    assert 1 <= len(series) < 10
+    assert np.sort(series[:, :, 0].mean(1))[0] >= np.sort(y)[-len(series)] - 1e-5 and 1 <= len(series) < 10
     assert not len(view.reference.series)
 
 

@@ -12,7 +12,7 @@ import sparcets as sp
 from sparcets.core.series import Series
 from sparcets.methods.own import proposals
 from sparcets.methods.own.explainer import wants_generator
-from sparcets.methods.own.proposals import LOG_WEIGHTS, LR, WEIGHTS, ProposalStep, propose
+from sparcets.methods.own.proposals import LOG_WEIGHTS, WEIGHTS, ProposalStep, propose
 from sparcets.methods.own.search import QuerySearch
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
@@ -99,23 +99,6 @@ def test_members_are_asked_in_turn_with_a_shift_and_a_noise_of_their_own(build_s
     step.members = [lambda raw, p=p: torch.full((3 if p == 0.5 else 1, 6, 3), p).log() for p in (0.25, 0.5)]
     value = step.update(BATCH)[step.names.index("classification")].item()
     assert value == pytest.approx(0.25 * np.log(4) + 0.75 * np.log(2), rel=1e-5)
-
-
-def test_schedule_and_average(build_step):
-    step = build_step(similarity=1.0, n_steps=200)
-    rates = []
-    for epoch in range(3):
-        step.begin(epoch)
-        rates.append([group["lr"] for optimiser in step.optimisers.values() for group in optimiser.param_groups])
-        assert step.n_updates == 100 * epoch and step.ramp.item() == float(epoch > 0)
-    assert rates == [[LR] * 2, [LR] * 2, [0.05 * LR] * 2]
-    step.on_epoch_end(0, {})
-    before = copy.deepcopy(step.average.state_dict())
-    step.update(BATCH)
-    new = dict(step.generator.named_parameters())
-    for name, value in step.average.named_parameters():
-        torch.testing.assert_close(value, before[name] + (new[name] - before[name]) / 4)  # 2 % of 200
-    assert step.n_updates == 101 and changed(step.average, before) and step.networks["average"] is step.average
 
 
 # Fits.

@@ -96,15 +96,6 @@ def test_a_course_is_that_of_the_training_series(plain: sp.Explanation) -> None:
         assert np.array_equal(course, X[edit.row, edit.start : edit.end][:, list(edit.columns)])
 
 
-def test_an_answer_does_not_depend_on_its_company(fitted: sp.Explainer, plain: sp.Explanation) -> None:
-    order = np.random.default_rng(0).permutation(12)
-    again = explain(fitted, QUERIES[order])
-    alone = explain(fitted, QUERIES[3:4])
-    assert again.counterfactual.tobytes() == plain.counterfactual[order].tobytes()
-    assert alone.counterfactual.tobytes() == plain.counterfactual[3:4].tobytes()
-    assert [repr(edit) for edit in again[int(np.argmax(order == 3))].edits()] == [repr(edit) for edit in plain.edits(3)]
-
-
 def test_answers_are_stored_with_their_edits(fitted: sp.Explainer, plain: sp.Explanation, tmp_path: Any) -> None:
     plain.save(tmp_path / "run.npz")
     fitted.save(tmp_path / "folder")
@@ -113,10 +104,8 @@ def test_answers_are_stored_with_their_edits(fitted: sp.Explainer, plain: sp.Exp
     streamed = explain(fitted, out=tmp_path / "out")
     for e in (sp.load_explanation(tmp_path / "run.npz"), again, streamed, sp.load_explanation(tmp_path / "out")):
         assert_bits(e)
-        assert np.array_equal(e.counterfactual, plain.counterfactual)
-        assert e.edit_lists is not None and [len(edits) for edits in e.edit_lists.lists] == [
-            len(plain.edits(i)) for i in range(12)
-        ]
+        assert np.array_equal(e.counterfactual, plain.counterfactual) and e.edit_lists is not None
+        assert [len(edits) for edits in e.edit_lists.lists] == [len(plain.edits(i)) for i in range(12)]
 
 
 def test_without_courses_the_training_series_give_the_answer(plain: sp.Explanation) -> None:
@@ -132,14 +121,8 @@ def test_without_courses_the_training_series_give_the_answer(plain: sp.Explanati
 
 def test_every_edit_has_its_price(fitted: sp.Explainer) -> None:
     info: Any = fitted.info_
-    request = Request(
-        series=Series(QUERIES[ASKED][:1]),
-        target=np.array([1]),
-        classifier=fitted.classifier,
-        constraints=sp.Constraints().bind(info),
-        at_most=None,
-        info=info,
-    )
+    known = {"series": Series(QUERIES[ASKED][:1]), "target": np.array([1]), "at_most": None, "info": info}
+    request = Request(classifier=fitted.classifier, constraints=sp.Constraints().bind(info), **known)
     for per_edit in (0.0, 2.0):
         search = QuerySearch(request, replace(fitted._fitted_model(), prices=(per_edit, 0.0)))
         whole = State(np.array([[0, search.windows.n_parts]] * 4))
@@ -186,22 +169,12 @@ def test_answers_within_constraints_are_made_by_their_edits(fitted: sp.Explainer
 def test_no_more_entries_change_than_asked_for(fitted: sp.Explainer, share: float) -> None:
     e = explain(fitted, sparsity=share)
     assert_bits(e)
-    assert (e.share_changed <= share).all() and e.valid[ASKED].mean() > {0.25: 0.9, 0.1: 0.5, 0.04: 0}.get(
-        share, 0
-    ) - 0.1
+    assert (e.share_changed <= share).all()
+    assert e.valid[ASKED].mean() > {0.25: 0.9, 0.1: 0.5, 0.04: 0}.get(share, 0) - 0.1
     assert all("within the constraints (at most" in reason for reason in e.reason[e.status == "not_found"])
 
 
-def test_both_caps_hold_together(fitted: sp.Explainer) -> None:
-    e = explain(fitted, sparsity=0.15, edits=1)
-    assert_bits(e)
-    assert (e.share_changed <= 0.15).all() and all(len(e.edits(i)) <= 1 for i in range(12))
-    assert e.valid[ASKED].mean() > 0.5
-
-
-@pytest.mark.parametrize(
-    ("name", "most"), [("frozen", 3), ("frozen by feature", 1), ("direction", 10), ("project", 10)]
-)
+@pytest.mark.parametrize(("name", "most"), [("frozen", 3), ("frozen by feature", 1), ("direction", 9), ("project", 9)])
 def test_edits_that_constraints_leave_alone_are_preferred(fitted: sp.Explainer, name: str, most: int) -> None:
     e = explain(fitted, constraints=sp.Constraints(**LIMITS[name]))
     altered = [edit for i in range(12) for edit in e.edits(i) if edit.kind == "free"]
@@ -218,11 +191,12 @@ def test_rounding_is_no_edit(fitted: sp.Explainer) -> None:
     assert altered and all(abs(edit.amount) > 1e-6 * info.span[edit.columns[0]] for edit in altered)
 
 
-@pytest.mark.parametrize("most", [1, 2])
-def test_no_more_edits_than_asked_for(fitted: sp.Explainer, most: int) -> None:
-    e = explain(fitted, edits=most)
+@pytest.mark.parametrize(("most", "share", "found"), [(1, None, 1), (2, None, 1), (1, 0.15, 0.5)])
+def test_no_more_edits_and_entries_than_asked_for(fitted: sp.Explainer, most: int, share: Any, found: float) -> None:
+    e = explain(fitted, edits=most, sparsity=share)
     assert_bits(e)
-    assert e.valid[ASKED].all() and all(len(e.edits(i)) <= most for i in range(12))
+    assert e.valid[ASKED].mean() >= found and all(len(e.edits(i)) <= most for i in range(12))
+    assert (e.share_changed <= (share or 1)).all()
 
 
 def test_what_constraints_alter_counts_as_an_edit(fitted: sp.Explainer) -> None:
@@ -238,14 +212,6 @@ def test_a_cap_that_allows_nothing_says_so(fitted: sp.Explainer) -> None:
     e = explain(fitted, sparsity=0.005)
     assert (e.status[ASKED] == "not_found").all() and not e.changed.any()
     assert all("allows no change at all" in reason for reason in e.reason[ASKED])
-
-
-def test_where_nothing_may_change_or_nobody_can_be_followed_there_is_no_answer(fitted: sp.Explainer) -> None:
-    e = explain(fitted, constraints=sp.Constraints(immutable=["f0", "f1", "f2"]))
-    assert (e.status[ASKED] == "not_found").all() and not e.changed[..., :3].any()
-    for i in np.flatnonzero(ASKED):
-        assert "no change was found that convinces the classifier" in e.reason[i] and "immutable" in e.reason[i]
-        assert f"p(1) reached {e.proba_after[i, 1]:.2f}" in e.reason[i]
 
 
 # Several answers, confidence.
@@ -288,20 +254,6 @@ def test_gaps_stay_gaps() -> None:
     assert np.array_equal(np.isnan(e.counterfactual), of_queries) and e.valid.all()
 
 
-@pytest.mark.parametrize("target", [sp.AtLeast(0.5), sp.AtMost(-0.1), sp.Between(0.3, 0.5), sp.Change(0.4)], ids=repr)
-def test_regression(target: Any) -> None:
-    e = explain(regressor(), QUERIES[:6], target=target)
-    assert_bits(e)
-    assert e.valid[e.status != "unchanged"].mean() > 0.8 and (e.status != "unchanged").any()
-
-
-def regressor(made: list[sp.Explainer] = []) -> sp.Explainer:  # noqa: B006 - fitted once
-    if not made:
-        model = sp.wrap(lambda x: np.asarray(x)[..., 1].mean(1), task="regression")
-        made.append(fit(model, y=X[..., 1].mean(1).astype(float)))
-    return made[0]
-
-
 # Laws.
 
 
@@ -326,12 +278,19 @@ def law_model(series: Any) -> Any:
 NAMES = ("stance", "swing", "stride", "steps", "low", "high")
 
 
-@pytest.fixture(scope="module")
-def lawful() -> sp.Explainer:
+def fit_to_gait(config: sp.ExplainerConfig = CHEAP) -> sp.Explainer:
     series, y = gait(80, 0)
     rows = np.arange(80)
     ds = sp.Dataset.from_arrays(series, y, split=(rows, rows[:4]), feature_names=NAMES)
-    return sp.Explainer(sp.wrap(law_model, n_classes=2), CHEAP).fit(ds, progress=False)
+    return sp.Explainer(sp.wrap(law_model, n_classes=2), config).fit(ds, progress=False)
+
+
+lawful = pytest.fixture(scope="module")(lambda: fit_to_gait())
+
+
+def assert_lawful(made: np.ndarray) -> None:
+    np.testing.assert_allclose(made[..., 2], made[..., 0] + made[..., 1], atol=1e-9)
+    assert (made[..., 3] == np.rint(made[..., 3])).all() and (made[..., 4] <= made[..., 5]).all()
 
 
 def test_the_laws_of_the_data_are_listed(lawful: sp.Explainer) -> None:
@@ -344,18 +303,11 @@ def test_the_laws_of_the_data_are_listed(lawful: sp.Explainer) -> None:
     assert all(f"Law of the data: {law}." in lawful.summary() for law in lawful.laws_)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"n": 3},
-        {"edits": 1},
-        {"sparsity": 0.3},
-        {"constraints": sp.Constraints(immutable=["swing"])},
-        {"constraints": sp.Constraints(frozen=[(0, 6)])},
-    ],
-    ids=str,
-)
+OPTIONS: list[dict[str, Any]] = [{}, {"n": 3}, {"edits": 1}, {"sparsity": 0.3}]
+OPTIONS += [{"constraints": sp.Constraints(**held)} for held in ({"immutable": ["swing"]}, {"frozen": [(0, 6)]})]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_no_answer_breaks_a_law(lawful: sp.Explainer, options: dict[str, Any]) -> None:
     e = explain(lawful, gait(10, 1)[0], target=None, **options)
     assert_bits(e)
@@ -363,8 +315,7 @@ def test_no_answer_breaks_a_law(lawful: sp.Explainer, options: dict[str, Any]) -
     made, query = e.counterfactual, e.query
     space = lawful._fitted_model().space
     assert not breaks(space.coordinates, made, query).any()
-    np.testing.assert_allclose(made[..., 2], made[..., 0] + made[..., 1], atol=1e-9)
-    assert (made[..., 3] == np.rint(made[..., 3])).all() and (made[..., 4] <= made[..., 5]).all()
+    assert_lawful(made)
 
 
 HELD = [
@@ -401,11 +352,7 @@ def test_a_constraint_that_contradicts_a_law_wins_and_the_answer_says_so(lawful:
 
 def test_a_law_can_be_left_out(lawful: sp.Explainer) -> None:
     name = next(law.name for law in lawful.laws_ if law.kind == "identity")
-    series, y = gait(80, 0)
-    rows = np.arange(80)
-    ds = sp.Dataset.from_arrays(series, y, split=(rows, rows[:4]), feature_names=NAMES)
-    config = CHEAP.override(f'without_laws=["{name}"]')
-    free = sp.Explainer(sp.wrap(law_model, n_classes=2), config).fit(ds, progress=False)
+    free = fit_to_gait(CHEAP.override(f'without_laws=["{name}"]'))
     left = {law.name for law in free.laws_}  # and orders that the identity implied
     assert name not in left and {law.name for law in lawful.laws_} - {name} <= left
 
@@ -414,6 +361,4 @@ def test_queries_far_from_all_recordings_keep_the_laws(lawful: sp.Explainer) -> 
     query = np.concatenate([gait(2, seed)[0] * [1, 1, 1, 1 + seed, seed, seed] for seed in (1, 4, 8)])
     e = explain(lawful, query, target=None)
     assert_bits(e)
-    made = e.counterfactual
-    np.testing.assert_allclose(made[..., 2], made[..., 0] + made[..., 1], atol=1e-9)
-    assert (made[..., 3] == np.rint(made[..., 3])).all() and (made[..., 4] <= made[..., 5]).all()
+    assert_lawful(e.counterfactual)

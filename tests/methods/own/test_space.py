@@ -10,7 +10,6 @@ from sparcets.core.edits import Coordinates, Limb
 from sparcets.core.errors import ConfigError
 from sparcets.methods.own.space import MOST_GROUPS, EditSpace, Group, find_groups
 
-RNG = np.random.default_rng(0)
 Y = np.arange(60) % 2
 
 
@@ -96,13 +95,6 @@ def test_one_class_or_one_feature() -> None:
     assert [group.columns for group in alone] == [(0, 1), (2,)]
     same = np.zeros(60, dtype=int)
     assert find_groups(X, same, Coordinates(tolerance=np.zeros(3)), np.ones(3, dtype=bool), list("abc"), 0) == alone
-
-
-def test_gaps_and_constant_features_do_not_matter() -> None:
-    X = together([2, 2])
-    X[RNG.random(X.shape) < 0.1] = np.nan
-    X = np.concatenate([X, np.ones((60, 20, 1))], axis=2)
-    assert {group.columns for group in groups(X)} >= {(0, 1), (2, 3)}
 
 
 def test_a_space_where_less_may_change_and_stored() -> None:

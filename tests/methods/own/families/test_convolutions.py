@@ -8,7 +8,6 @@ import torch
 
 from sparcets.methods.own import convolutions
 from sparcets.methods.own.convolutions import (
-    DILATIONS,
     LENGTH,
     PER_MIXTURE,
     RAISED,
@@ -21,11 +20,6 @@ X = torch.tensor(np.random.default_rng(0).standard_normal((3, 17, 4)), dtype=tor
 KERNELS = [[2.0 if i in raised else -1.0 for i in range(LENGTH)] for raised in combinations(range(LENGTH), RAISED)]
 PER_SET = 7  # mixtures, of twelve kernels each
 SOME = (0, 7, 83, 84, 167)  # kernels of both sets, in the order of the features
-
-
-@pytest.fixture(scope="module")
-def drawn():
-    return RandomConvolutions.draw(X, seed=0)
 
 
 def outputs(module, series, i, column):
@@ -48,49 +42,32 @@ def by_bias(module, series):
     return module(series).numpy().reshape(len(series), n_biases, n_dilations, n_kernels)
 
 
-def test_features_are_shares_of_steps_above_the_bias_counted_by_ramps(drawn):
-    n_dilations, n_kernels, n_biases = drawn.bias.shape
-    features = by_bias(drawn, X)
-    assert n_kernels == SETS * len(KERNELS) and len(KERNELS) == PER_SET * PER_MIXTURE == 84
+@pytest.mark.parametrize("sharp", [False, True])
+def test_features_are_shares_of_steps_above_the_bias_counted_by_ramps_or_sharply(sharp):
+    module = RandomConvolutions.draw(X, seed=0, sharp=sharp)
+    new = torch.randn(3, 17, 4, generator=torch.Generator().manual_seed(1))  # none of its outputs is a bias
+    n_dilations, n_kernels, n_biases = module.bias.shape
+    features, n_sets = by_bias(module, new), SHARP_SETS if sharp else SETS
+    assert n_kernels == n_sets * len(KERNELS) and len(KERNELS) == PER_SET * PER_MIXTURE == 84
+    assert module.n_sets == len(module.columns()) == n_sets and module.width.any() == (not sharp)
     for i in range(n_dilations):
-        for kernel in SOME:
-            made = outputs(drawn, X, i, kernel)
+        for kernel in (*SOME, n_kernels - 1):
+            made = outputs(module, new, i, kernel)
             for b in range(n_biases):
-                above = (made - drawn.bias[i, kernel, b].item()) / drawn.width[i, kernel].item()
-                expected = np.clip(above + 0.5, 0, 1).mean(1)
-                np.testing.assert_allclose(features[:, b, i, kernel], expected, atol=1e-5)
+                above = made - module.bias[i, kernel, b].item()
+                shares = above > 0 if sharp else np.clip(above / module.width[i, kernel].item() + 0.5, 0, 1)
+                np.testing.assert_allclose(features[:, b, i, kernel], shares.mean(1), atol=1e-5)
+    assert module(X.clone().requires_grad_(True)).requires_grad != sharp
 
 
-def test_biases_are_outputs_of_training_series_and_rise(drawn):
+def test_biases_are_outputs_of_training_series_and_rise():
+    drawn = RandomConvolutions.draw(X, seed=0)
     for i in range(len(drawn.dilation)):
         for kernel in SOME:
             made = outputs(drawn, X, i, kernel)
             for bias in drawn.bias[i, kernel]:
                 assert np.abs(made - bias.item()).min() < 1e-4
     assert (drawn.bias.diff(dim=2) >= 0).all() and (drawn.width > 0).all()
-
-
-def test_every_set_has_all_kernels_once(drawn):
-    kernels = drawn.kernels * drawn.width.reshape(-1, PER_MIXTURE, 1)  # they are held in units of the width
-    by_set = kernels.round().reshape(-1, len(KERNELS), LENGTH).tolist()
-    assert len(by_set) == len(drawn.dilation) * SETS
-    assert all(sorted(one) == sorted(KERNELS) for one in by_set)
-
-
-def test_kernels_reach_no_further_than_the_series(drawn):
-    assert drawn.dilation.tolist() == [1, 2]  # eight times two of seventeen steps
-    long = RandomConvolutions.draw(torch.randn(2, 100, 1, generator=torch.Generator().manual_seed(0)), seed=0)
-    assert long.dilation[0] == 1 and 50 < (LENGTH - 1) * long.dilation[-1] < 100
-    assert (long.dilation.diff() > 0).all() and 2 < len(long.dilation) <= DILATIONS
-
-
-def test_every_mixture_adds_up_some_channels_with_equal_weights(drawn):
-    mixed = (drawn.mixing != 0).sum(1)
-    assert mixed.min() == 1 and mixed.max() <= 4 and len(mixed.unique()) > 2
-    assert drawn.mixing.shape == (2, 4, SETS * PER_SET)
-    torch.testing.assert_close(drawn.mixing.square().sum(1), torch.ones(mixed.shape))
-    largest = drawn.mixing.amax(1, keepdim=True)
-    assert torch.equal(drawn.mixing, torch.where(drawn.mixing != 0, largest, 0.0))
 
 
 @pytest.mark.parametrize(("sharp", "n_sets"), [(False, SETS), (True, SHARP_SETS)])
@@ -139,27 +116,3 @@ def test_features_and_gradients_do_not_depend_on_how_the_batch_is_split(monkeypa
         results.append((features.detach(), inputs.grad))
     assert len(results[0][0]) == 7
     torch.testing.assert_close(results[0], results[1], atol=1e-5, rtol=1e-4)
-
-
-def test_sharp_counts_are_shares_of_steps_have_more_sets_and_no_gradient():
-    sharp = RandomConvolutions.draw(X, seed=0, sharp=True)
-    n_dilations, n_kernels, n_biases = sharp.bias.shape
-    assert n_kernels == SHARP_SETS * len(KERNELS) and not sharp.width.any()
-    new = torch.randn(3, 17, 4, generator=torch.Generator().manual_seed(1))  # none of its outputs is a bias
-    features = by_bias(sharp, new)
-    for i in range(n_dilations):
-        for kernel in (5, 83, 84, 200, n_kernels - 1):
-            made = outputs(sharp, new, i, kernel)
-            for b in range(n_biases):
-                above = (made > sharp.bias[i, kernel, b].item()).mean(1)
-                np.testing.assert_allclose(features[:, b, i, kernel], above, atol=1e-6)
-    assert sharp.n_sets == SHARP_SETS and len(sharp.columns()) == SHARP_SETS
-    assert not sharp(X.clone().requires_grad_(True)).requires_grad
-
-
-def test_the_columns_of_the_sets_are_all_columns_once_and_those_of_their_kernels(drawn):
-    columns = drawn.columns()
-    n_dilations, n_kernels, n_biases = drawn.bias.shape
-    assert sorted(torch.cat(columns).tolist()) == list(range(n_dilations * n_kernels * n_biases))
-    for i, part in enumerate(columns):
-        assert (part % n_kernels // 84 == i).all()
