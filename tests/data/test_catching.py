@@ -6,7 +6,7 @@ import pytest
 from sparcets.core.errors import DataNotFoundError, FileFormatError, LabelError, NonFiniteError, ShapeError
 from sparcets.core.seeding import generator
 from sparcets.motion import simulator as sim
-from sparcets.motion.catching import COUNTS, Known, _known, load_catching, measure_signs
+from sparcets.motion.catching import COUNTS, load_catching
 
 ATAXIA, AUTISM, CONTROL = range(3)
 
@@ -14,11 +14,6 @@ ATAXIA, AUTISM, CONTROL = range(3)
 @pytest.fixture(scope="module")
 def ds():
     return load_catching(seed=0)
-
-
-@pytest.fixture(scope="module")
-def trials():
-    return sim.simulate_trials(COUNTS, np.random.default_rng(0))
 
 
 def test_counts_shapes_and_names(ds):
@@ -34,8 +29,9 @@ def test_counts_shapes_and_names(ds):
     assert "simulated" in ds.description.lower()
 
 
-def test_a_simulation_is_the_one_that_was_examined(trials):
+def test_a_simulation_is_the_one_that_was_examined():
     """Speeds, elbows, tremor and delays of these trials were compared with those of people."""
+    trials = sim.simulate_trials(COUNTS, np.random.default_rng(0))
     golden = {
         ATAXIA: [0.7990545, 0.5876085, 0.4735845, 1.7149761, 0.7144141],
         AUTISM: [0.7787935, 0.5976474, 0.3807855, 1.6442445, 0.7056411],
@@ -103,13 +99,10 @@ def test_reader_names_a_missing_file(recorded, missing):
     [
         ("X_test", np.zeros((6, 50, 20)), ShapeError, r"must be \(n, 60, 20\).* got shape \(6, 50, 20\)"),
         ("X_test", np.zeros((6, 20, 60)), ShapeError, "Transpose"),
-        ("X_test", np.zeros((0, 60, 20)), ShapeError, ""),
         ("X_train", np.full((6, 60, 20), np.nan), NonFiniteError, ""),
         ("y_val", np.arange(6), LabelError, r"must be \(6, 3\), one-hot .* X_val\.npy; got shape \(6,\)"),
-        ("y_test", np.eye(3), LabelError, ""),
         ("y_train", ONE_HOT * 2, LabelError, r"not one-hot: row 0 is \[2.0, 0.0, 0.0\].*Ataxia, Autism"),
         ("y_train", np.maximum(ONE_HOT, [0, 1, 0]), LabelError, ""),
-        ("y_train", ONE_HOT + np.array([0, 0, 2]), LabelError, ""),
         ("X_train", np.array([{"pickled": 1}], dtype=object), FileFormatError, r"cannot be read as a NumPy array"),
     ],
 )
@@ -148,18 +141,8 @@ def test_small_noise_is_no_sign_and_half_a_change_is_the_border(ds):
     assert (oracle(own + 0.9 * (healthy - own), rows) == CONTROL).mean() > 0.97
 
 
-def test_the_signs_are_those_of_the_simulator(ds):
-    oracle = ds.oracle
-    known = Known(*(values[oracle.test] for values in _known(oracle.counts, oracle.seed)))
-    points = ds.X_test.astype(np.float64).reshape(-1, 60, 10, 2)
-    signs = measure_signs(points, known.hip, known.contact) - known.signs[:, CONTROL]
-    delay, lean, tremor = signs.T
-    for values in (delay, lean, tremor):
-        assert np.abs(values[ds.y_test == CONTROL]).max() < 1e-3  # nothing but rounding
-    assert delay[ds.y_test == AUTISM].mean() > 0.08 > abs(delay[ds.y_test == ATAXIA].mean())
-    assert lean[ds.y_test == AUTISM].mean() < -2 and lean[ds.y_test == ATAXIA].mean() > 1
-    assert tremor[ds.y_test == ATAXIA].mean() > 1.2 > tremor[ds.y_test == AUTISM].mean()
+def test_the_oracle_takes_whole_trials_by_their_rows(ds):
     with pytest.raises(ShapeError, match=r"X must be \(batch, 60, 20\), as all catching trials are"):
-        oracle(ds.X_test[:, :50], np.arange(len(ds.X_test)))
+        ds.oracle(ds.X_test[:, :50], np.arange(len(ds.X_test)))
     with pytest.raises(ShapeError, match=r"rows must lie in 0\.\.394"):
-        oracle(ds.X_test[:1], np.array([395]))
+        ds.oracle(ds.X_test[:1], np.array([395]))

@@ -26,10 +26,8 @@ def test_metadata_is_split_with_its_rows():
     ds = Dataset.from_arrays(
         X, Y, test_size=0.4, seed=3, sampling_rate=50, subjects=subjects, lengths=lengths, **about, **names
     )
-    for part, y, who, steps in [
-        (ds.X_train, ds.y_train, ds.subjects_train, ds.lengths_train),
-        (ds.X_test, ds.y_test, ds.subjects_test, ds.lengths_test),
-    ]:
+    parts = [(getattr(ds, f"{name}_{part}") for name in "X y subjects lengths".split()) for part in ("train", "test")]
+    for part, y, who, steps in parts:
         rows = rows_of(part)
         assert y.tolist() == [i % 2 for i in rows]
         assert who.tolist() == [f"p{i // 4}" for i in rows] and steps.tolist() == [i % 4 + 1 for i in rows]
@@ -48,8 +46,7 @@ def test_given_rows_keep_their_order():
     salient[7, 2, 1] = True
     ds = Dataset.from_arrays(X, Y, split=(np.array([5, 2, 9]), np.array([7, 0])), salient=salient)
     assert rows_of(ds.X_train) == [5, 2, 9] and rows_of(ds.X_test) == [7, 0] and ds.split == "given"
-    assert not ds.salient_train.any()
-    assert np.argwhere(ds.salient_test).tolist() == [[0, 2, 1]]
+    assert not ds.salient_train.any() and np.argwhere(ds.salient_test).tolist() == [[0, 2, 1]]
 
 
 def test_arrays_are_read_only_copies():
@@ -69,15 +66,11 @@ INVALID = [
     ({"X": np.where(np.arange(len(X))[:, None, None] == 1, np.nan, X)}, NonFiniteError, "nothing but NaN in series 1"),
     ({"X": X * 1e38}, DataError, "X holds 4e.38 at .4, 0, 0., beyond float32's 3.4e.38. Use larger units"),
     ({"y": Y[:5]}, LabelError, None),
-    ({"y": Y * 2}, LabelError, None),
-    ({"class_names": ["a", "a"]}, DataError, None),
     ({"y": ["x"] + ["even", "odd"] * 9 + ["x"], "class_names": ["even", "odd"]}, UnknownNameError, None),
     ({"feature_names": ["a", "b"]}, ShapeError, None),
     ({"mutable": ["x"]}, UnknownNameError, None),
     ({"units": ["m", "s"]}, ShapeError, "units must be one for all or 3, one per feature, got 2"),
     ({"sampling_rate": 0}, DataError, "sampling_rate must be a positive number of Hz, got 0"),
-    ({"sampling_rate": np.inf}, DataError, None),
-    ({"sampling_rate": np.nan}, DataError, None),
     ({"sampling_rate": "50"}, DataError, None),
     ({"lengths": [5] * 20}, ShapeError, None),
     ({"subjects": ["a"] * 3}, ShapeError, r"subjects must be 20, one per series, got shape \(3,\)"),
@@ -90,7 +83,6 @@ INVALID = [
     ({"split": Y == 1}, DataError, r"got False for series 0. Convert flags .* np.where\(flags, 'test', 'train'\)"),
     ({"split": ["test"] * 20}, DataError, "split has all 20 series in 'test'. Mark both parts, or leave split out"),
     ({"split": np.where(Y, "train", "test")}, LabelError, "class '0' has no sample in the training part"),
-    ({"seed": 0.5}, ConfigError, None),
     ({"feature_name": "a"}, ConfigError, "takes no option 'feature_name'. Did you mean 'feature_names'"),
 ]
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, UnknownNameError
-from sparcets.core.registry import Registry
 from sparcets.data.load import DATASETS, SUFFIXES, load_dataset, loader_options
 
 
@@ -47,20 +46,3 @@ def test_unknown_names(name, meant):
 def test_name_must_be_text_or_a_path(name):
     with pytest.raises(ConfigError, match=r"a data set is loaded by name or path, got .* Dataset.from_arrays\(X, y\)"):
         load_dataset(name)
-
-
-PLUG_IN = """
-from sparcets.data.dataset import Dataset
-
-def load(**options):
-    return Dataset.from_arrays([[[0.0]]] * 4, [0, 1, 0, 1], name=f"theirs {options}")
-"""
-
-
-def test_plug_in_loader_may_take_any_option(tmp_path, monkeypatch):
-    (tmp_path / "plug_in_of_test_load.py").write_text(PLUG_IN)
-    monkeypatch.syspath_prepend(tmp_path)
-    registry = Registry("data set", {"theirs": "plug_in_of_test_load:load"})
-    monkeypatch.setattr("sparcets.data.load.DATASETS", registry)
-    assert load_dataset("theirs", depth=3).name == "theirs {'depth': 3}"
-    assert loader_options("theirs") == {}

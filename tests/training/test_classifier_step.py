@@ -51,8 +51,7 @@ def test_the_loss_is_that_of_the_training_rows_and_its_gradient_is_clipped():
     network = LastStep()
     expected = F.cross_entropy(network(X[[4, 1]]), Y[[4, 1]]).item()
     loss = step(network, train=(4, 0, 1)).update(rows(torch.tensor([0, 2])))
-    assert loss.item() == pytest.approx(expected)
-    assert not loss.requires_grad
+    assert loss.item() == pytest.approx(expected) and not loss.requires_grad
     network = LastStep()
     s = step(network)
     s.x = X * 1e6

@@ -1,4 +1,6 @@
-"""Devices by name, and a random state that is only borrowed."""
+"""Devices by name, and a random state and a number of threads that are only borrowed."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -7,7 +9,7 @@ import sparcets as sp
 from sparcets.core.errors import CapabilityError
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule
-from sparcets.training.device import resolve_device, seeded, with_double_precision
+from sparcets.training.device import SMALL, resolve_device, seeded, threads_for, with_double_precision
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device")
 CPU = torch.device("cpu")
@@ -56,15 +58,6 @@ def test_a_seeded_block_draws_the_same_and_gives_the_state_back():
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_seeding_for_the_cpu_does_not_seed_the_gpus(monkeypatch):
-    seeds = []
-    monkeypatch.setattr(torch.cuda, "manual_seed_all", seeds.append)
-    monkeypatch.setattr(torch.cuda, "manual_seed", seeds.append)
-    with seeded(3, CPU):
-        pass
-    assert seeds == []
-
-
 @pytest.mark.gpu
 @needs_gpu
 @pytest.mark.parametrize("borrowed", ["cpu", "cuda"])
@@ -104,3 +97,37 @@ def test_what_needs_double_precision_runs_on_the_cpu_instead_and_says_so(monkeyp
     settings = ("believed_by=model", "device=mps")
     ex = sp.Explainer(sp.wrap(MeanModule()), sp.ExplainerConfig.tiny().override(*settings)).fit(X, y)
     assert ex.explain(X[:1], target=1).valid.all() and ex._fitted_model().device == CPU
+
+
+# Threads: small work runs on one.
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("n_entries", "expected"), [(1, 1), (SMALL - 1, 1), (SMALL, 2)])
+def test_small_work_runs_on_one_thread(two_threads, n_entries, expected):
+    with threads_for(n_entries):
+        assert torch.get_num_threads() == expected
+    assert torch.get_num_threads() == 2
+
+
+def test_a_thread_that_starts_during_a_block_of_another_does_not_keep_its_number(two_threads):
+    with ThreadPoolExecutor(1) as other:
+        with threads_for(1):
+            other.submit(torch.get_num_threads).result()  # takes over the number of the process, which is 1 now
+
+        def enter():
+            with threads_for(1):
+                pass
+            return torch.get_num_threads()
+
+        assert other.submit(enter).result() == 2
+    assert torch.get_num_threads() == 2
+    with ThreadPoolExecutor(1) as new:
+        assert new.submit(torch.get_num_threads).result() == 2

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from sparcets.training.generator import EMBEDDING, Discriminator, Generator, SparsityLayer, build_backbone
+from sparcets.training.generator import Discriminator, Generator, SparsityLayer, build_backbone
 
 B, T, F = 4, 9, 5
 HEADS, BACKBONES = ["sparse", "residual", "series"], ["lstm", "gru", "tcn"]
@@ -21,18 +21,8 @@ def _seeded():
 
 
 def generator(head="sparse", backbone="lstm", *, mutable=(0, 1, 2, 3, 4), n_targets=3, layers=1):
-    return Generator(
-        n_features=F,
-        mutable=list(mutable),
-        n_targets=n_targets,
-        backbone=backbone,
-        hidden=6,
-        layers=layers,
-        dropout=0.0,
-        head=head,
-        low=LOW,
-        high=HIGH,
-    ).eval()
+    known = {"n_targets": n_targets, "backbone": backbone, "hidden": 6, "layers": layers, "dropout": 0.0, "head": head}
+    return Generator(n_features=F, mutable=list(mutable), low=LOW, high=HIGH, **known).eval()
 
 
 def targets(k):
@@ -46,8 +36,7 @@ def test_immutable_features_get_an_exact_zero_and_the_head_has_no_outputs_for_th
     built, x = generator(head, backbone, mutable=mutable), torch.randn(B, T, F)
     delta = built(x, targets(1))
     fixed = [f for f in range(F) if f not in mutable]
-    assert delta.shape == x.shape
-    assert torch.equal((x + delta)[..., fixed], x[..., fixed])
+    assert delta.shape == x.shape and torch.equal((x + delta)[..., fixed], x[..., fixed])
     assert all((delta[..., f] != 0).any() for f in mutable) or head == "sparse"
     linear = built.head.positive if head == "sparse" else built.head
     assert linear.out_features == len(mutable)
@@ -61,14 +50,6 @@ def test_residuals_depend_on_the_query_and_on_its_own_target(head, backbone):
     assert not torch.allclose(built(x, targets(0)), built(x.flip(1), targets(0)))
     mixed = built(x, torch.tensor([0, 2, 0, 2]))
     torch.testing.assert_close(mixed[1::2], built(x, targets(2))[1::2])
-
-
-def test_a_single_target_needs_no_embedding():
-    alone, several = generator(n_targets=1), generator(n_targets=2)
-    widths = [g.backbone.layers[0].input_size for g in (alone, several)]
-    assert widths == [F, F + EMBEDDING]
-    x = torch.randn(B, T, F)
-    assert torch.equal(alone(x, targets(0)), alone(x, targets(7)))  # the target is not even looked at
 
 
 @pytest.mark.parametrize("mutable", [(0, 1, 2, 3, 4), (1, 4)])
@@ -94,25 +75,14 @@ def test_gradients_reach_every_parameter_of_the_generator(head, backbone):
 # Discriminators: one logit from the series and the class it claims.
 
 
-def discriminator(backbone="lstm", n_targets=3):
-    return Discriminator(n_features=F, n_targets=n_targets, backbone=backbone, hidden=6, layers=1)
-
-
 @pytest.mark.parametrize("backbone", ["lstm", "gru", "tcn"])
 def test_the_logit_depends_on_the_claimed_class_and_on_every_series(backbone):
-    built, x = discriminator(backbone), torch.randn(B, T, F)
+    built, x = Discriminator(n_features=F, n_targets=3, backbone=backbone, hidden=6, layers=1), torch.randn(B, T, F)
     logits = built(x, targets(0))
-    assert logits.shape == (B,)
-    assert not torch.allclose(logits, built(x, targets(2)))
+    assert logits.shape == (B,) and not torch.allclose(logits, built(x, targets(2)))
     moved = x.clone()
     moved[:, 2, 1] += 1
     assert (logits != built(moved, targets(0))).all()
-
-
-def test_with_a_single_class_the_claim_does_not_matter():
-    built, x = discriminator(n_targets=1), torch.randn(B, T, F)
-    assert torch.equal(built(x, targets(0)), built(x, targets(7)))
-    assert len(list(built.parameters())) == len(list(discriminator(n_targets=2).parameters())) - 1
 
 
 # Parts of both.

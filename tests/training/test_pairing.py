@@ -33,8 +33,7 @@ def test_every_query_comes_in_an_epoch_and_none_twice_in_a_batch(batch_size):
 @pytest.mark.parametrize("epoch", range(8))
 def test_targets_are_other_classes_and_real_rows_are_of_the_target(epoch):
     c = columns(pairing(), epoch)
-    assert (c["target"] != LABELS[c["query"]]).all()
-    assert (LABELS[c["real"]] == c["target"]).all()
+    assert (c["target"] != LABELS[c["query"]]).all() and (LABELS[c["real"]] == c["target"]).all()
 
 
 def test_a_single_target_leaves_its_own_class_out_and_takes_all_real_series_first():

@@ -88,18 +88,6 @@ def test_with_groups_of_limited_features_enforcement_goes_back_further_and_never
     assert (soft != query)[exact != query].all()
 
 
-def test_a_query_outside_its_range_is_left_alone_or_brought_in():
-    # Here the two may differ: enforcement reverts what max_step keeps outside the range, the layer lets it be.
-    info = world(0)[3]
-    bound = sp.Constraints(ranges={0: (0.0, 1.0)}).bind(info)
-    query = np.full((1, T, F), 3.0, dtype=np.float32)
-    proposal = query.copy()
-    proposal[0, 0, 0] = 2.0
-    result = projected(bound, info, query, proposal)
-    assert result[0, 0, 0] == pytest.approx(1.0, abs=1e-5)
-    assert (result[0, 1:] == 3.0).all()
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_flow_through(kind):
     rng, query, proposal, info = world(3)
@@ -113,14 +101,12 @@ def test_gradients_flow_through(kind):
     assert untouched.any()
     if kind != "max_step":  # there entries bound their neighbours
         torch.testing.assert_close(delta.grad[untouched], 2 * out.detach()[untouched])
-    assert (delta.grad != 0).any(dim=2).any()
-    assert (delta.grad[:, ~torch.tensor(bound.editable)] == 0).all()
+    assert (delta.grad != 0).any(dim=2).any() and (delta.grad[:, ~torch.tensor(bound.editable)] == 0).all()
 
 
 def test_a_step_limit_hands_the_gradient_to_the_entry_that_decides():
-    info = SeriesInfo.from_series(
-        np.array([[[-1.0], [1.0], [-1.0]], [[1.0], [-1.0], [1.0]]], dtype=np.float32), ("a", "b")
-    )
+    X = np.array([[[-1.0], [1.0], [-1.0]], [[1.0], [-1.0], [1.0]]], dtype=np.float32)
+    info = SeriesInfo.from_series(X, ("a", "b"))
     bound = sp.Constraints(max_step={0: 0.5}).bind(info)
     query, delta = torch.zeros(1, 3, 1), torch.tensor([[[0.2], [9.0], [0.0]]], requires_grad=True)
     out = Projection(bound, info.scaler)(query, delta)

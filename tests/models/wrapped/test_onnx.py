@@ -26,13 +26,8 @@ def write(path, *, shape=("batch", 5, 2), end="Softmax", columns=3, kind=None, a
     outputs = [helper.make_tensor_value_info("probabilities", kind, [shape[0], columns])]
     if several:
         outputs.insert(0, helper.make_tensor_value_info("logits", kind, [shape[0], columns]))
-    graph = helper.make_graph(
-        nodes,
-        "model",
-        [helper.make_tensor_value_info("series", kind, list(shape))],
-        outputs,
-        [onnx.numpy_helper.from_array(weight, "weight")],
-    )
+    series = helper.make_tensor_value_info("series", kind, list(shape))
+    graph = helper.make_graph(nodes, "model", [series], outputs, [onnx.numpy_helper.from_array(weight, "weight")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     weights = {"save_as_external_data": True, "location": "weights.bin", "size_threshold": 0} if apart else {}
     onnx.save(model, str(path), **weights)
@@ -158,7 +153,6 @@ def test_models_that_were_converted_from_scikit_learn():
         ("m.joblib", r"m.joblib holds pickled Python objects.*with joblib: .*--model \"my_model.py:load\""),
         ("m.pkl", "pickled Python objects.*with pickle"),
         ("m.pt", "pickled Python objects.*with torch:"),
-        ("m.PTH", "pickled Python objects.*with torch:"),
         ("m.pt2", r"a program of torch.export.*with torch.export:"),
         ("m.keras", "may hold Python code.*with keras"),
         ("m.safetensors", "without the network"),

@@ -125,23 +125,6 @@ def test_regressors():
         assert reg.n_outputs == 1
 
 
-def test_lengths_and_missing_values_concern_the_series_alone():
-    seen = []
-
-    def ragged(x, lengths, age):
-        seen.append((x, lengths, age))
-        return softmax(np.stack([age, -age], 1))
-
-    gaps = X.copy()
-    gaps[1, 2, 0] = np.nan
-    clf = sp.wrap(ragged, missing=lambda x: np.nan_to_num(x, nan=x.shape[2]))
-    steps = np.array([5, 4, 3, 2, 1, 5])
-    clf.predict_proba(gaps, steps, side={"age": AGE})
-    x, lengths, age = seen[0]
-    assert x.shape == X.shape and x[1, 2, 0] == 2 and (x[4, 1:] == 0).all()
-    assert np.array_equal(lengths, steps) and np.array_equal(age, AGE)
-
-
 def test_a_view_for_side_inputs_and_wrong_names():
     clf = sp.wrap(Net(), n_classes=2)
     view = clf.with_side(SideInputs.of(SIDE))

@@ -12,11 +12,8 @@ import sparcets as sp
 from sparcets.core.errors import CapabilityError
 
 X = np.random.default_rng(0).normal(size=(6, 5, 2)).astype(np.float32)
-SHAPES = {
-    "fixed": (None, (6, 6)),
-    "any": ({"x": {0: Dim("batch")}}, None),
-    "at most 4": ({"x": {0: Dim("batch", min=2, max=4)}}, (2, 4)),
-}
+SHAPES = {"fixed": (None, (6, 6)), "any": ({"x": {0: Dim("batch")}}, None)}
+SHAPES["at most 4"] = ({"x": {0: Dim("batch", min=2, max=4)}}, (2, 4))
 
 
 class Net(nn.Module):
@@ -24,9 +21,8 @@ class Net(nn.Module):
         super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
-            self.head = nn.Sequential(
-                nn.Flatten(), nn.Linear(10, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3)
-            )
+            layers = nn.Linear(10, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3)
+            self.head = nn.Sequential(nn.Flatten(), *layers)
 
     def forward(self, x):
         return self.head(x)
