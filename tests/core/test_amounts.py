@@ -1,10 +1,8 @@
 """Numbers as text: different ones that are told together read differently."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparcets.core.target import AtLeast, Between
 from sparcets.core.words import amounts, distinct, percents, seconds, signed
 from sparcets.show.phrases import when_phrase
 
@@ -30,16 +28,3 @@ def test_different_times_read_differently(start, length, rate):
     assert first != last and (float(first) != 0 or start == 0)
     assert when_phrase(start, start + length, rate) == f"from {first} to {last} s"
     assert when_phrase(1, 3, 16_000.0) == "from 0.0001 to 0.0002 s", "no more digits than needed"
-
-
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        (AtLeast(30), "at least 30"),
-        (AtLeast(12_345_678.5), "at least 12345678"),
-        (Between(0.1000001, 0.1000002), "between 0.1000001 and 0.1000002"),
-        (Between(1_000_000, 1_000_001), "between 1000000 and 1000001"),
-    ],
-)
-def test_targets_are_told_apart(target, words):
-    assert target.words("") == words

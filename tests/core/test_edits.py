@@ -37,10 +37,7 @@ def test_a_fade_by_hand():
 BY_HAND = {
     "follow": (edit("follow", 0.5, start=1, end=3, course=np.array([[5.0], [6.0]])), [0, 3, 4, 7]),
     "follow, beyond": (edit("follow", 2.0, start=3, course=np.array([[8.0]])), [0, 1, 2, 9]),
-    "follow, where the series has gaps": (
-        edit("follow", 1.0, start=1, end=3, course=np.array([[np.nan], [6.0]])),
-        [0, 1, 6, 7],
-    ),
+    "follow, into a gap": (edit("follow", 1.0, start=1, end=3, course=np.array([[np.nan], [6.0]])), [0, 1, 6, 7]),
     "follow, fading in": (edit("follow", 1.0, start=2, rise=(1, 0), course=np.array([[4.0], [4.0]])), [0, 1, 3, 4]),
     "level": (edit("level", -1.5, end=2, course=np.array([[2.0]])), [-3, -2, 2, 7]),
     "size": (edit("size", 2.0, start=2), [0, 1, 1.5, 11.5]),  # around the mean of all steps, 2.5
@@ -203,14 +200,12 @@ def damaged(change):
 DAMAGES = {
     "an unknown kind": lambda table, arrays: table["edits"][0].update(kind="teleport"),
     "a window that ends before it begins": lambda table, arrays: table["edits"][0].update(start=3, end=2),
-    "a window before the series": lambda table, arrays: table["edits"][0].update(start=-1),
     "a course of another size": lambda table, arrays: table["edits"][0].update(shape=[2, 2]),
     "an edit without a course": lambda table, arrays: table["edits"].pop(),
     "other answers": lambda table, arrays: table["answers"].append(1),
     "a map that is not there": lambda table, arrays: table["edits"][0].update(map=7),
     "a field that is not there": lambda table, arrays: table["edits"][0].pop("columns"),
     "limbs of other features": lambda table, arrays: table["coordinates"][1].update(limbs=[[[0, 1], [2, 9], None]]),
-    "limbs of other sizes": lambda table, arrays: table["coordinates"][1].update(limbs=[[[0, 1], [2], None]]),
     "weights of other features": lambda table, arrays: table["coordinates"][0].update(dependent=[0], weights=[[1]]),
 }
 

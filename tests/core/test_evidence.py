@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence, find_segments
+from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence
 from sparcets.core.explanation import join
 from sparcets.core.info import SeriesInfo
 from sparcets.io.explanations import load_explanation
@@ -159,26 +158,3 @@ def test_a_file_keeps_the_evidence(tmp_path, known):
     assert loaded.verdict.tolist() == e.verdict.tolist()
     with np.load(tmp_path / "run.npz", allow_pickle=False) as stored:
         assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
-
-
-def by_loop(changed):
-    found = []
-    for i, f in np.ndindex(changed.shape[0], changed.shape[2]):
-        start, value = 0, 0
-        for t in range(changed.shape[1] + 1):
-            now = int(changed[i, t, f]) if t < changed.shape[1] else 0
-            if now != value:
-                if value:
-                    found.append((i, f, start, t))
-                start, value = t, now
-    return found
-
-
-SHAPES = hnp.array_shapes(min_dims=3, max_dims=3, min_side=0, max_side=6)
-
-
-@given(hnp.arrays(bool, SHAPES) | hnp.arrays(np.float64, SHAPES, elements=st.sampled_from([-1.0, 0.0, 1.0])))
-def test_segments_equal_those_of_a_loop(changed):
-    found = find_segments(changed)
-    rows = list(zip(found.series, found.feature, found.start, found.end, strict=True))
-    assert rows == by_loop(changed) and len(found) == len(rows)

@@ -87,9 +87,7 @@ def test_several_large_steps_in_a_row_are_a_jump():
     assert measured(reference, query, made)["jumps"].tolist() == [0], "as large as real ones"
     made[0, 4, 0] = -0.3  # from -0.3 to 1 within one step, and within the next two
     low = np.clip(made, -0.2, 1.0)
-    assert measured(reference, query, low)["jumps"].tolist() == [1], (
-        "the step alone: a quarter more is allowed over several"
-    )
+    assert measured(reference, query, low)["jumps"].tolist() == [1], "a quarter more is allowed over several"
     made[0, 4:, 0] = [0.5, *[-0.49] * 15]
     made[0, 3, 0] = 1.0  # 1, 0.5, -0.49: no step is larger than 1
     assert measured(reference, query, made)["jumps"].tolist() == [4], "within 2, 3, 4 and 6 steps"

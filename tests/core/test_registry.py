@@ -15,8 +15,7 @@ def registry():
 
 def test_listing_imports_nothing_and_loading_does(registry):
     assert list(registry) == ["blue", "red"] and len(registry) == 2 and "blue" in registry
-    assert registry.location("blue") == "no_such_module:x"
-    assert registry.about == {"red": "as a rose"}
+    assert registry.location("blue") == "no_such_module:x" and registry.about == {"red": "as a rose"}
     assert registry.load("red") is json.dumps
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         registry.load("blue")

@@ -40,17 +40,13 @@ def test_derived_values_by_hand():
     e = explanation()
     assert e.delta[0].tolist() == [[1, 0], [2, 3], [0, 3], [-4, 3]] and e.delta.dtype == np.float32
     assert e.changed[0].astype(int).tolist() == [[1, 0], [1, 1], [0, 1], [1, 1]] and not e.changed[1].any()
-    assert (
-        e.attribution()[0].tolist() == [[1, 0], [2, 0.75], [0, 0.75], [4, 0.75]] and e.attribution().dtype == np.float32
-    )
+    assert e.attribution()[0].tolist() == [[1, 0], [2, 0.75], [0, 0.75], [4, 0.75]]
+    assert e.attribution().dtype == np.float32
     assert e.valid.tolist() == [True, True, False], "the largest probability is on the target"
-    assert e.probability.tolist() == [0.6, 0.8, 0.3]
-    assert e.predicted.tolist() == [0, 0, 0]
+    assert e.probability.tolist() == [0.6, 0.8, 0.3] and e.predicted.tolist() == [0, 0, 0]
     assert e.share_changed.tolist() == [6 / 8, 0, 1 / 8]
     assert e.feature_names == ("f0", "f1") and e.class_names == ("sick", "well", "dead")
-    assert repr(e) == "Explanation(3 by nearest: 1 unchanged, 1 generated, 1 not_found; 1 valid)", (
-        "one needed no change"
-    )
+    assert repr(e) == "Explanation(3 by nearest: 1 unchanged, 1 generated, 1 not_found; 1 valid)", "one as it was"
 
 
 def test_share_changed_is_of_the_entries_that_may_change(tmp_path):
@@ -58,8 +54,7 @@ def test_share_changed_is_of_the_entries_that_may_change(tmp_path):
     assert e.share_changed.tolist() == [3 / 4, 0, 0 / 2], "a change of a feature that may not change is none of them"
     frozen = np.array([[True, True], [False, True], [True, False], [False, False]])
     e = explanation(frozen=frozen)
-    assert e.may_change[0].tolist() == (~frozen).tolist()
-    assert e.share_changed.tolist() == [4 / 4, 0, 1 / 4]
+    assert e.may_change[0].tolist() == (~frozen).tolist() and e.share_changed.tolist() == [4 / 4, 0, 1 / 4]
     padded = explanation(frozen=frozen, lengths=np.array([4, 4, 2]), mutable=np.array([True, False]))
     assert padded.may_change.sum((1, 2)).tolist() == [2, 2, 1] and padded.share_changed.tolist() == [1, 0, 0]
     e.save(tmp_path / "run.npz")
@@ -75,7 +70,6 @@ def test_share_changed_is_of_the_entries_that_may_change(tmp_path):
         (slice(1, None), [1, 2]),
         (slice(None, None, -1), [2, 1, 0]),
         ([2, 0, 2], [2, 0, 2]),
-        ([-1, -3], [2, 0]),
         ([], []),
         (np.array([True, False, True]), [0, 2]),
     ],
@@ -98,7 +92,6 @@ def test_selecting_answers(rows, expected):
         ([True, False], "a mask over 3 answers must have 3 flags, got 2"),
         (True, None),
         ([0.0, 1.0], "answers are selected by index, slice, mask or list of indices, got .0.0, 1.0."),
-        ([[0], [1]], None),
     ],
 )
 def test_invalid_selections(rows, message):
@@ -134,16 +127,6 @@ def test_to_frame_by_hand():
     assert table["valid"].tolist() == [valid[0], valid[0], valid[0], valid[2]]
     known = Evidence(families=("intervals",), support=np.array([[0.0], [0.0], [1.0]]))
     assert explanation(evidence=known).to_frame()["believed"].tolist() == [False, False, False, True]
-
-
-def test_join():
-    e = explanation(lengths=np.array([4, 3, 2]), seconds=1.5)
-    whole = join([e[:1], e[1:]])
-    for name in ("counterfactual", "status", "lengths", "query_index"):
-        np.testing.assert_array_equal(getattr(whole, name), getattr(e, name))
-    assert whole.seconds == 3.0 and join([explanation()]).lengths is None
-    with pytest.raises(DataError, match="no explanations to join"):
-        join([])
 
 
 def test_joins_and_inconsistent_arrays():

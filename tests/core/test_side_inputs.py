@@ -46,10 +46,8 @@ def test_they_are_stored_as_json_and_taken_as_frames_and_tensors():
             SideInputs.from_dict(KNOWN.to_dict() | wrong)
     frame = pd.DataFrame({"age": [63, 41], "dose": [0.5, 1.0]}, index=[7, 3])
     assert SideInputs.of(frame).names == ("age", "dose")
-    assert SideInputs.of(frame).table({"dose": torch.tensor([0.5, 1.0]), "age": [63, 41]}, 2).tolist() == [
-        [63, 0.5],
-        [41, 1],
-    ]
+    found = SideInputs.of(frame).table({"dose": torch.tensor([0.5, 1.0]), "age": [63, 41]}, 2)
+    assert found.tolist() == [[63, 0.5], [41, 1]]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +55,6 @@ def test_they_are_stored_as_json_and_taken_as_frames_and_tensors():
     [
         (None, DataError, r"Ex was fitted with side inputs: pass side=\{'age': …, 'dose': …, 'smoker': …\}"),
         ([1, 2], DataError, r"side must map the names .* side=\{'age': ages\}, got list"),
-        ({}, DataError, "got nothing in it"),
         ({**SIDE, "aeg": [1, 2]}, DataError, "no side input 'aeg'. Did you mean 'age'"),
         ({"age": [1, 2], "dose": SIDE["dose"]}, DataError, "the side input 'smoker' is missing. Ex was fitted with"),
         ({**SIDE, 3: [1, 2]}, DataError, "named by the arguments of the model, so by text, got 3"),
@@ -67,7 +64,6 @@ def test_they_are_stored_as_json_and_taken_as_frames_and_tensors():
         ({**SIDE, "age": [63.5, 41]}, FeatureMismatchError, r"whole numbers as side\['age'\], got 63.5"),
         ({**SIDE, "dose": [[0.1, 1], [np.nan, 2]]}, NonFiniteError, r"side\['dose'\] holds NaN or infinity in row 1"),
         ({**SIDE, "smoker": ["yes", "no"]}, DataError, r"side\['smoker'\] must hold numbers, got <U3. Encode it as"),
-        ({**SIDE, "age": [63, None]}, DataError, r"side\['age'\] must hold numbers, got object"),
         ({**SIDE, "age": [2**60, 1]}, DataError, r"whole numbers beyond 2\*\*53"),
         ({**SIDE, "dose": [[0.1, 1], [2]]}, ShapeError, r"side\['dose'\] is a nested list with rows of unequal length"),
     ],

@@ -9,11 +9,8 @@ import pytest
 from sparcets.core.errors import filters_kept
 
 STEPS = ("enter ours", "leave ours", "enter theirs", "leave theirs")
-ORDERS = [
-    order
-    for order in permutations(STEPS)
-    if all(order.index(f"enter {w}") < order.index(f"leave {w}") for w in ("ours", "theirs"))
-]
+WHOSE = ("ours", "theirs")
+ORDERS = [o for o in permutations(STEPS) if all(o.index(f"enter {w}") < o.index(f"leave {w}") for w in WHOSE)]
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: ", ".join(order))

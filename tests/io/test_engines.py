@@ -112,18 +112,6 @@ def test_workers_exit_when_their_parent_is_killed():
     wait_until(lambda: all(gone(pid) for pid in pids))
 
 
-@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals are POSIX")
-def test_workers_do_not_see_an_interrupt_while_they_start(monkeypatch):
-    start = SpawnProcess.start
-
-    def start_and_interrupt(self):
-        start(self)
-        os.kill(self.pid, signal.SIGINT)  # as a terminal does it
-
-    monkeypatch.setattr(SpawnProcess, "start", start_and_interrupt)
-    assert sorted(map_unordered(math.sqrt, [4, 9], workers=2)) == [(4, 2.0), (9, 3.0)]
-
-
 def test_a_worker_that_is_starting_is_ended_by_an_interrupt(monkeypatch):
     start, started = SpawnProcess.start, []
 

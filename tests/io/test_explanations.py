@@ -113,7 +113,6 @@ def test_arrays_are_those_of_the_header(change, tmp_path):
         ("target", np.ones(4), "target cannot be float64"),
         ("target", np.full(4, 9), "target cannot be those of answers"),
         ("status", np.full(4, "odd"), "status cannot be those of answers"),
-        ("proba_after", np.full((4, 3), 0.5), "proba_after cannot be"),
         ("query", np.zeros((4, 3, 2), dtype=complex), "query cannot be complex128"),
         ("lengths", np.full(4, 6), "lengths cannot be those of answers"),
     ],

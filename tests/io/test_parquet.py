@@ -129,8 +129,7 @@ def test_a_series_that_cannot_be_explained_is_a_row_with_its_error(tmp_path, fit
     assert (result.queries, result.answers, result.errors) == (20, 20, 4)
     assert [row["id"] for row in rows] == [f"p{i}" for i in range(20)]
     errors = {i: row["error"] for i, row in enumerate(rows) if row["error"] is not None}
-    assert sorted(errors) == [2, 4, 7, 11]
-    assert errors[2] == "the feature 'f0' has no values."
+    assert sorted(errors) == [2, 4, 7, 11] and errors[2] == "the feature 'f0' has no values."
     assert errors[4] == f"the feature 'f2' has {STEPS - 1} steps, but 'f0' has {STEPS}."
     assert "missing values" in errors[7] or "NaN" in errors[7]
     assert f"{STEPS + 1} steps" in errors[11]
@@ -197,9 +196,8 @@ def test_a_missing_row_is_a_gap(kind, tmp_path):
 
     steps = {"a": [0, 1, 2, 5, 11, 10, 7, 8, 9], "b": [3, 4, 5], "c": [0, 1, 4, 40]}
     rows = [(name, t, float(n)) for name, own in steps.items() for t, n in zip(times(own), own, strict=True)]
-    write(
-        pa.table(dict(zip(("id", "time", "f0"), map(list, zip(*rows, strict=True)), strict=True))), tmp_path / "q.arrow"
-    )
+    columns = dict(zip(("id", "time", "f0"), map(list, zip(*rows, strict=True)), strict=True))
+    write(pa.table(columns), tmp_path / "q.arrow")
     (shard,) = plan_shards(tmp_path / "q.arrow", ["f0"], 10)
     found = [one if isinstance(one, str) else one[:, 0].tolist() for one in read_queries(shard).series]
     gap = pytest.approx(np.nan, nan_ok=True)

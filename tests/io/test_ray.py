@@ -61,12 +61,8 @@ class Nodes:
         """Return the processes that are working on something."""
         nodes = [self.cluster.head_node, *self.others]
         raylets = [process.process.pid for node in nodes for process in node.all_processes["raylet"]]
-        children = [
-            int(pid)
-            for raylet in raylets
-            for task in Path(f"/proc/{raylet}/task").iterdir()
-            for pid in (task / "children").read_text().split()
-        ]
+        tasks = [task for raylet in raylets for task in Path(f"/proc/{raylet}/task").iterdir()]
+        children = [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
         return [pid for pid in children if b"_Actor.run" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
     def kill_worker(self):
@@ -135,10 +131,8 @@ def test_workers_have_the_folder_and_the_settings_of_the_driver(nodes, tmp_path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARCETS_DATA", "data of ours")
     with make_engine("ray", address=nodes.address) as engine:
-        asked = {
-            "__import__('os').getcwd()": str(tmp_path),
-            "__import__('os').environ['SPARCETS_DATA']": "data of ours",
-        }
+        folder, data = "__import__('os').getcwd()", "__import__('os').environ['SPARCETS_DATA']"
+        asked = {folder: str(tmp_path), data: "data of ours"}
         assert dict(engine.map_unordered(eval, asked, workers=1)) == asked
 
 
@@ -221,8 +215,7 @@ def test_a_driver_that_was_ended_goes_on(nodes, place, source, straight):
     )
     assert before < len(parts(out)) < 12
     result = sp.explain_parquet(place / "model", source, out, target=1, engine="ray", address=nodes.address, workers=2)
-    assert (result.queries, result.answers, result.errors) == (60, 60, 1)
-    assert content(out) == straight
+    assert (result.queries, result.answers, result.errors) == (60, 60, 1) and content(out) == straight
 
 
 def test_a_benchmark_has_all_its_rows_after_a_kill(nodes, tmp_path):
