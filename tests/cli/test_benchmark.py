@@ -43,23 +43,6 @@ def test_run_resume_and_show(capsys, own_data, tmp_path):
     assert {row["config"]["classifier"]["hidden"] for row in rows} == {8}  # of the preset tiny
 
 
-def test_only_repetitions_are_averaged(capsys, own_data, tmp_path):
-    out = tmp_path / "out"
-    command = [*quick(own_data, out), "-m", "ics"]
-    for more in ([], ["--seed", "1"], ["--set", "steps=3"], ["--set-classifier", "epochs=4", "--set", "steps=3"]):
-        assert run(capsys, "benchmark", *command, *more)[0] == 0
-    assert run(capsys, "benchmark", *command, "--queries", "2", "-m", "nearest")[0] == 0
-    header, *lines = [line.split("\t") for line in run(capsys, "benchmark", "show", str(out))[1].splitlines()]
-    shown = [(line[header.index("method")], line[-1]) for line in lines]
-    assert shown == [
-        ("ics [classifier.epochs=5, queries=4]", "2"),
-        ("ics [classifier.epochs=5, steps=3, queries=4]", "1"),
-        ("ics [classifier.epochs=4, steps=3, queries=4]", "1"),
-        ("ics [classifier.epochs=5, queries=2]", "1"),
-        ("nearest", "1"),
-    ]
-
-
 def test_runs_that_fail_are_named_and_tried_again(capsys, own_data, tmp_path):
     arguments = [*quick(own_data, tmp_path / "out"), "-m", "nearest", "-c", "fcn"]
     failing = [argument if argument != "brisk" else "brusk" for argument in arguments]

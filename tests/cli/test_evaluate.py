@@ -38,19 +38,13 @@ def test_with_the_model_all_is_measured(capsys, folder, tmp_path):
     assert lines["valid"].startswith("1.000\t0.000\t1.000\t1.000\t") and lines["valid"].endswith("higher")
     scores = sp.Scores.load(out)
     assert len(scores.per_query) == 12 and scores.per_query["row"].tolist() == list(range(12))
-    assert tuple(scores.judges) == check_families(None)
-    assert (
-        lines["coverage"].startswith("1.000\t\t\t\t")
-        and "nan" not in text
-        and "judges and their test accuracy: " in text
-    )
+    assert tuple(scores.judges) == check_families(None) and lines["coverage"].startswith("1.000\t\t\t\t")
+    assert "nan" not in text and "judges and their test accuracy" in text
 
 
 def test_data_are_split_as_the_model_had_them(capsys, folder, tmp_path):
     own, model, answers = str(folder / "own.npz"), str(tmp_path / "m5"), str(tmp_path / "run.npz")
-    assert (
-        main(["fit", "-d", own, "-m", "nearest", "-c", "fcn", "--preset", "tiny", "--seed", "5", "--out", model]) == 0
-    )
+    assert main(["fit", "-d", own, *"-m nearest -c fcn --preset tiny --seed 5 --out".split(), model]) == 0
     assert main(["explain", model, "-t", "brisk", "--rows", "0:12", "--out", answers]) == 0
     for name in (own, str(folder / ".." / folder.name / "own.npz")):
         code, text, _ = run(capsys, "evaluate", answers, "-m", model, "-d", name)

@@ -91,9 +91,11 @@ def test_a_reader_beside_a_writer_gets_one_fit(fits, tmp_path, capsys):
         writer.join()
 
 
-@pytest.mark.parametrize(
-    "name", ["classifier/model.py", "explainer/notes.txt", "classifier/.git/HEAD", "classifier", "run.json", "link"]
-)
+IN_THE_WAY = "classifier/model.py explainer/notes.txt classifier/.git/HEAD classifier run.json link"
+WITHIN = "classifier/notes.txt explainer/.hidden explainer/link classifier/weights.safetensors"
+
+
+@pytest.mark.parametrize("name", IN_THE_WAY.split())
 def test_force_replaces_fits_alone(name, own_data, tmp_path, capsys):
     (file := tmp_path / "proj" / name).parent.mkdir(parents=True)
     file.write_text("theirs")
@@ -108,9 +110,7 @@ def test_force_replaces_fits_alone(name, own_data, tmp_path, capsys):
         assert "is in the way: it is not of a fit" in err and name.split("/")[0] in err and snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize(
-    "name", ["classifier/notes.txt", "explainer/.hidden", "explainer/link", "classifier/weights.safetensors"]
-)
+@pytest.mark.parametrize("name", WITHIN.split())
 def test_force_keeps_a_fit_that_holds_files_of_others(name, own_data, fits, tmp_path, capsys):
     shutil.copytree(fits[0], tmp_path / "model")
     (tmp_path / "model" / name).symlink_to(fits[1]) if name.endswith("link") else (tmp_path / "model" / name).touch()

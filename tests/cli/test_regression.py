@@ -64,13 +64,6 @@ def test_fit_says_how_good_the_model_is_and_what_to_ask(capsys):
     assert result["explained_test_variance"] > 0.999 and "test_accuracy" not in result
 
 
-def test_data_info_shows_the_numbers(capsys):
-    name, *options = TABLE[1:]
-    assert "diastolic\tmmHg\t" in output(capsys, "data", "info", name, *options, "-o", "task=regression")
-    told = json.loads(output(capsys, "data", "info", name, *options, "-o", "task=regression", "--json"))
-    assert told["numbers"]["systolic"]["unit"] == "mmHg"
-
-
 @pytest.mark.parametrize(
     ("options", "target"),
     [
@@ -118,7 +111,6 @@ def test_tables_scores_and_reports_speak_of_numbers(capsys, monkeypatch):
         ((*EXPLAIN, "--at-least", "3", "-o", "seed=1"), "--option belongs to a data set"),
         (("fit", *TABLE, "-o", "task=regression", "--out", "no"), "A model that predicts numbers is your own"),
         ((*FIT[:-1], "no", *OWN, "--classes", "a,b"), "are for classes; a regressor has none"),
-        ((*FIT[:-1], "no", *OWN, "-t", "a"), "a regressor has none"),
         (("export", "fitted", "--out", "no.onnx", *OWN), "the model predicts numbers: there is no generator to export"),
     ],
 )

@@ -40,9 +40,8 @@ def test_scores_bring_the_judges(capsys, run_file, tmp_path):
     judges = {"blunt": sp.wrap(lambda X: mean_proba(X, sharpness=1.0))}
     sp.evaluate(e, sp.Dataset.from_arrays(X, y), judges=judges).save(tmp_path / "scores.json")
     page = tmp_path / "r.html"
-    code, out, _ = run(
-        capsys, "report", run_file, "--out", str(page), "--scores", str(tmp_path / "scores.json"), "--json"
-    )
+    scores = str(tmp_path / "scores.json")
+    code, out, _ = run(capsys, "report", run_file, "--out", str(page), "--scores", scores, "--json")
     assert code == 0 and json.loads(out)["answers"] == 6
     assert "The one independent judge says 1 too (blunt)." in page.read_text(encoding="utf-8")
 
@@ -73,10 +72,8 @@ def test_user_errors_are_one_line(capsys, monkeypatch, run_file, tmp_path, argum
     assert list(tmp_path.iterdir()) == [], "no incomplete file is left"
 
 
-TINY = {
-    (explainer, "Explainer"): ExplainerConfig.tiny(),
-    (torch_classifier, "TorchClassifier"): ClassifierConfig(epochs=8),
-}
+TINY = {(explainer, "Explainer"): ExplainerConfig.tiny()}
+TINY[torch_classifier, "TorchClassifier"] = ClassifierConfig(epochs=8)
 
 
 def test_it_writes_all_files_and_prints_the_path_of_the_report(tmp_path, capsys, monkeypatch):

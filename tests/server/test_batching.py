@@ -72,8 +72,7 @@ def test_one_bad_series_fails_alone(fit):
 
     first, second, third = asyncio.run(ask_all())
     worker.close()
-    assert worker.batches == [3]
-    assert len(answers([*first, *third])) == 2
+    assert worker.batches == [3] and len(answers([*first, *third])) == 2
     assert isinstance(second[0], Failure) and second[0].status == 422 and "[2]" in second[0].message.replace(", ", "][")
 
 

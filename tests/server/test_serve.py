@@ -169,12 +169,8 @@ def test_user_errors_are_one_line(fit, tmp_path, capsys):
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def script():
-    return runpy.run_path(str(ROOT / "scripts" / "try_dockerfile.py"))
-
-
-def test_the_command_and_the_health_check_fit_the_server(script, client):
+def test_the_command_and_the_health_check_fit_the_server(client):
+    script = runpy.run_path(str(ROOT / "scripts" / "try_dockerfile.py"))
     _, name, folder, *options = script["start_command"]()
     assert (name, folder) == ("serve", "/model")
     command = typer.main.get_command(app).commands["serve"]

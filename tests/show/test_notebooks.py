@@ -15,9 +15,8 @@ def shown():
     """Return one object of each kind that has a card, with names as a user's file may have them."""
     X, y = make_series(60)
     labels = np.array(NAMES)[y]
-    ds = sp.Dataset.from_arrays(
-        X, labels, feature_names=[*NAMES, "d"], name="<b>mine</b>", sampling_rate=50, units="m/s"
-    )
+    about = {"feature_names": [*NAMES, "d"], "name": "<b>mine</b>", "sampling_rate": 50, "units": "m/s"}
+    ds = sp.Dataset.from_arrays(X, labels, **about)
     ex = sp.Nearest(sp.wrap(mean_proba, class_names=list(ds.class_names))).fit(ds)
     e = ex.explain(ds.X_test, target="a & b")
     return {"dataset": ds, "explainer": ex, "explanation": e, "scores": sp.evaluate(e)}
@@ -50,23 +49,3 @@ def test_a_picture_is_shown_by_itself_and_once(shown):
     image, size = figure._repr_png_()
     assert image.startswith(b"\x89PNG") and size["width"] == pytest.approx(80 * 11, abs=1)
     assert pyplot.get_fignums() == []  # what pyplot knows, a notebook would show a second time
-
-
-@pytest.mark.long  # starts a kernel; what it shows is tested above and in tests/core/test_progress.py
-def test_a_real_notebook():
-    clients = pytest.importorskip("nbclient", reason="needs nbclient and ipykernel")
-    nbformat = pytest.importorskip("nbformat")
-    pytest.importorskip("ipykernel")
-    cells = [
-        "import sparcets as sp\nfrom sparcets.testing.data import make_series\n"
-        "from sparcets.testing.mocks import mean_proba\nX, y = make_series(60)\n"
-        "ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)\ne = ex.explain(X[y == 0], target=1)\ne",
-        "e.plot(0)",
-        "figure = e.plot(0)",
-    ]
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    clients.NotebookClient(notebook, timeout=120).execute()
-    answers, picture, nothing = ([dict(out.get("data", {})) for out in cell.outputs] for cell in notebook.cells)
-    assert "explaining by nearest" in answers[0]["text/plain"] and "100 %" in answers[0]["text/plain"]
-    assert set(answers[1]) == {"text/plain", "text/html"} and len(answers) == 2
-    assert [set(one) for one in picture] == [{"text/plain", "image/png"}] and nothing == []

@@ -231,9 +231,8 @@ def test_a_body_that_stops_arriving_is_not_waited_for():
         await receive()
 
     limits = Limits(pause_seconds=0.05)
-    guarded = SecurityMiddleware(
-        app, access=Access(TOKEN, owner="studio", where=""), hosts=None, limits=limits, **PATHS
-    )
+    access = Access(TOKEN, owner="studio", where="")
+    guarded = SecurityMiddleware(app, access=access, hosts=None, limits=limits, **PATHS)
     headers = [(name.lower().encode(), value.encode()) for name, value in {**BEARER, "Host": "here"}.items()]
     scope = {"type": "http", "path": STATUS, "headers": headers}
     with pytest.raises(ApiError, match=r"within 0\.05 s"):

@@ -52,10 +52,8 @@ def test_a_job_is_given_the_model_that_the_command_line_named(tmp_path, own):
     jobs = Jobs(Workspace(tmp_path / "workspace"), Limits(), model=own, worker=[sys.executable, "-c", script])
 
     async def run():
-        for name, title, given in (
-            (own.name, "loading studio_model.py:load", own.to_dict()),
-            ("fcn", "training fcn", None),
-        ):
+        cases = ((own.name, "loading studio_model.py:load", own.to_dict()), ("fcn", "training fcn", None))
+        for name, title, given in cases:
             job = jobs.submit(TrainClassifier(dataset="own", architecture=name))
             assert job.title == title
             while job.state in ("queued", "running"):
@@ -105,9 +103,8 @@ def test_requests_cannot_name_a_model(start, own):
 
 
 def test_a_model_of_numbers_is_refused_with_what_to_do(sample, own):
-    own.file.write_text(
-        "import sparcets as sp\n\ndef load():\n    return sp.wrap(lambda X: X.mean((1, 2)), task='regression')\n"
-    )
+    wrapped = "sp.wrap(lambda X: X.mean((1, 2)), task='regression')"
+    own.file.write_text(f"import sparcets as sp\n\ndef load():\n    return {wrapped}\n")
     request = TrainClassifier(dataset="own", architecture=own.name)
     plain = replace(own, output=None).to_dict()
     with pytest.raises(CapabilityError, match=r"studio_model.py:load predicts numbers; .* fit -o task=regression"):

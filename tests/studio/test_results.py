@@ -49,22 +49,6 @@ def test_names_are_those_of_the_files():
     assert AllRecordings(make()).matches("#7").tolist() == [row == 7 for row in range(10)]
 
 
-def test_only_what_is_shown_is_predicted():
-    asked = []
-
-    def model(series):
-        asked.append(len(series))
-        return np.stack([series.mean((1, 2)) > 40, series.mean((1, 2)) <= 40], axis=1).astype(float)
-
-    predictions = Predictions(sp.wrap(model, n_classes=2), AllRecordings(make()))
-    asked.clear()
-    first = predictions.of(np.array([0, 5]))
-    assert asked == [2] and first.tolist() == [[1, 0], [0, 1]]
-    assert len(predictions.of(np.arange(10))) == 10 and asked == [2, 8]
-    predictions.of(np.arange(10))
-    assert asked == [2, 8]
-
-
 def test_nothing_is_drawn_where_nothing_may_change():
     stroke = Stroke(feature="b", at=2, width=1, by=4.0)
     with pytest.raises(ConstraintError, match="b may not change"):
@@ -124,11 +108,3 @@ def test_the_confusion_table_and_the_points():
     spread = np.mean([places[every.labels == k].std(0) for k in range(3)])
     assert min(np.linalg.norm(of_class[i] - of_class[k]) for i, k in ((0, 1), (0, 2), (1, 2))) > spread
     assert np.array_equal(places, positions(every))
-
-
-def test_points_of_padded_and_missing_series():
-    series = X.copy()
-    series[3, 5:9, 2] = np.nan
-    ds = sp.Dataset.from_arrays(series, Y, lengths=np.full(60, 12))
-    places = positions(AllRecordings(ds))
-    assert places.shape == (60, 2) and np.isfinite(places).all()

@@ -106,7 +106,3 @@ class Visit:
             "find_rest": state.get("findRest", False),
         }
         return self.post("/explanations", request)
-
-    def trace(self, k):
-        """Return the y values of a line of the plot: 3 is the recording, the last the answer."""
-        return self.page.evaluate(f"() => document.querySelector('#plot').data.at({k}).y")

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from sparcets.core.explanation import join
-from sparcets.show import interactive
 from sparcets.show.interactive import answers_figure, curves_figure, curves_svg, frequency_figure, map_figure, show
 from sparcets.show.plots import plot_answer
 
@@ -19,10 +18,8 @@ def test_curves_with_shading_names_and_units(answer):
     assert (after["name"], after["y"]) == ("attempt (? doubtful)", e.counterfactual[0, :, 0].tolist())
     assert before["x"] == [t / 2 for t in range(10)] and before["line"] != after["line"]
     layout = figure["layout"]
-    assert [(s["x0"], s["x1"], s["yref"]) for s in layout["shapes"]] == [
-        (1.25, 2.25, "y domain"),
-        (-0.25, 0.25, "y2 domain"),
-    ]
+    shapes = [(s["x0"], s["x1"], s["yref"]) for s in layout["shapes"]]
+    assert shapes == [(1.25, 2.25, "y domain"), (-0.25, 0.25, "y2 domain")]
     assert [a["text"] for a in layout["annotations"]] == ["f0 (m)", "f2 (s)"]
     assert layout["xaxis"]["title"]["text"] == "time (s)" and layout["xaxis"]["anchor"] == "y2"
     top, bottom = layout["yaxis"]["domain"], layout["yaxis2"]["domain"]
@@ -41,21 +38,6 @@ def test_names_are_no_markup_and_exact_zeros_are_empty(answer):
     assert "standard deviations" in trace["colorbar"]["title"]["text"]
     assert "grey" in figure["layout"]["title"]["text"] and "span" in figure["layout"]["yaxis"]["ticktext"][1]
     assert [(s["y0"], s["y1"], s["layer"]) for s in figure["layout"]["shapes"]] == [(0.5, 1.5, "below")]
-
-
-def test_a_long_map_keeps_the_largest_change_of_each_column(answer, monkeypatch):
-    monkeypatch.setattr(interactive, "MAX_COLUMNS", 4)
-    trace = map_figure(answer({(3, 0): 4.0, (4, 0): -8.0, (9, 0): 4.0}))["data"][0]
-    assert trace["z"][0] == [None, -2.0, None, 1.0] and trace["x"] == [0, 3, 6, 9]
-
-
-def test_several_answers(answer):
-    both = join([answer({(2, 0): 4.0}), answer({(7, 0): 4.0}), answer({(7, 2): 9.0}, status=np.array(["not_found"]))])
-    recorded, first, second = answers_figure(both)["data"]
-    assert recorded["name"] == "recorded" and first["y"] == [None, 3.0, 10.0, 9.0] + [None] * 6
-    assert (
-        second["name"].startswith("? attempt 2: doubtful, p 0.80") and first["line"]["dash"] != second["line"]["dash"]
-    )
 
 
 def test_frequency_of_changes_over_valid_answers_that_have_the_step(answer):

@@ -88,47 +88,8 @@ def test_figures_leave_the_global_state_as_it_was(answer):
 
 def test_without_matplotlib_the_error_says_what_to_install(answer, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(
-        MissingExtraError, match=r"plots need matplotlib. Install it with: pip install 'sparcets\[plots\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"plots need matplotlib. .*: pip install 'sparcets\[plots\]'"):
         plot_answer(answer({}))
-
-
-def test_even_the_smallest_change_is_not_white(answer):
-    *_, grid, bar = plot_answer(answer({(3, 0): 1e-5, (4, 0): -1e-5, (0, 2): 8.0})).axes
-    (image,) = grid.images
-    colours = image.cmap(image.norm(image.get_array()))  # (features, time, 4)
-    assert colours[1, 5].tolist() == [1, 1, 1, 1], "exactly no change is white"
-    for entry in ((0, 3), (0, 4)):
-        assert min(colours[entry][:3]) < 0.8
-    assert colours[0, 3, 0] > colours[0, 3, 2] and colours[0, 4, 2] > colours[0, 4, 0], "red rises, blue falls"
-    assert bar.get_ylabel() == "change (standard deviations)"
-
-
-def several(answer, *status):
-    """Return answers to one query: the first changes f0 in steps 2 and 3, the others f2 in step 7."""
-    parts = [
-        answer({(2, 0): 4.0, (3, 0): 4.0} if i == 0 else {(7, 2): 8.0 + i}, status=np.array([s]))
-        for i, s in enumerate(status)
-    ]
-    return join(parts)
-
-
-def test_several_answers_over_one_query(answer):
-    figure = plot_answers(several(answer, "generated", "refined"))
-    draw(figure)
-    first, second = figure.axes
-    assert [a.get_ylabel() for a in figure.axes] == ["f0\n(no unit)", "f2\n(no unit)"]
-    one, two, recorded = first.lines
-    assert recorded.get_label() == "recorded" and recorded.get_ydata().tolist() == [3.0 * t for t in range(10)]
-    assert one.get_label() == "? attempt 1: doubtful, p 0.80, 6.7 % changed, generated"
-    drawn = np.asarray(one.get_ydata())
-    assert np.flatnonzero(~np.isnan(drawn)).tolist() == [1, 2, 3, 4], "where it changes, and a step to either side"
-    assert drawn[2:4].tolist() == [10.0, 13.0] and np.isnan(np.asarray(two.get_ydata())).all()
-    assert one.get_color() != two.get_color() and one.get_linestyle() != two.get_linestyle()
-    assert spans(first) == [(1.5, 3.5)] and spans(second) == [(6.5, 7.5)]
-    assert figure.get_suptitle() == "sick → well: 2 answers to one query"
-    assert second.get_xlabel() == "time (steps)"
 
 
 def test_other_numbers_of_answers_than_a_figure_shows_raise(answer):

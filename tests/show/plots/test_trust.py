@@ -6,7 +6,6 @@ from matplotlib import colors
 
 from sparcets.core.evidence import VERDICTS, Evidence
 from sparcets.core.explanation import join
-from sparcets.motion.stick_figure import body_figure, plot_body
 from sparcets.show import style
 from sparcets.show.drawing import belief_of
 from sparcets.show.interactive import belief_figure, curves_figure, curves_svg, show
@@ -22,11 +21,6 @@ CASES = [
     ("trick", {"evidence": TRICK}, VERDICTS["trick"].colour, "dot"),
     ("not reached", {"evidence": TRICK, **MISSED}, VERDICTS["not reached"].colour, "longdash"),
 ]
-LIMB = tuple(f"{point}_{axis}" for point in ("LeftElbow", "LeftWrist") for axis in "xy")
-
-
-def texts(figure):
-    return [text.get_text() for text in figure.texts]
 
 
 @pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
@@ -37,33 +31,12 @@ def test_each_verdict_has_its_line_its_name_and_its_words_at_the_top(answer, wor
     after = figure.axes[0].lines[0]
     assert colors.same_color(after.get_color(), colour) and name in after.get_label()
     assert after.is_dashed() == (word != "believed"), "never by colour alone"
-    assert any(text.startswith(f"{VERDICTS[word].title}: ") for text in texts(figure))
+    assert any(text.get_text().startswith(f"{VERDICTS[word].title}: ") for text in figure.texts)
     trace = curves_figure(e)["data"][0]
     assert (trace["line"]["color"], trace["line"]["dash"], trace["name"]) == (colour, dash, after.get_label())
     picture = curves_svg(e)
     assert f'stroke="{colour}"' in picture and f">{after.get_label()}</text>" in picture
     assert ("stroke-dasharray" in picture) == (word != "believed")
-
-
-def test_a_long_verdict_stays_within_the_figure(answer):
-    names = tuple(f"RightWristOfTheMiddleMarker_{axis}" for axis in "xyz")
-    doubts = evidence(1.0, 0.9, jumps=2, outside=3, distance=1.0)
-    figure = plot_answer(answer({(3, 0): 1.0, (4, 2): 200.0}, evidence=doubts, info={"feature_names": names}))
-    figure.draw_without_rendering()
-    for text in figure.texts:
-        assert text.get_window_extent().x1 <= figure.bbox.x1
-
-
-@pytest.mark.parametrize(("word", "given", "colour", "dash"), CASES)
-def test_stick_figures_too(answer, word, given, colour, dash, monkeypatch):
-    monkeypatch.setattr("sparcets.motion.stick_figure.MOMENTS", 2)
-    e = answer({(3, 0): 1.0}, n_features=4, info={"feature_names": LIMB, "units": ("m",) * 4}, **given)
-    figure = plot_body(e)
-    assert VERDICTS[word].label in figure.axes[2].get_ylabel() and "no advice" in figure.get_supxlabel()
-    assert any(text.startswith(f"{VERDICTS[word].title}: ") for text in texts(figure))
-    assert any(colors.same_color(line.get_color(), colour) for line in figure.axes[3].lines)
-    moving = body_figure(e)
-    assert VERDICTS[word].label in moving["layout"]["annotations"][1]["text"]
 
 
 def test_of_several_answers_each_has_the_colour_of_its_verdict(answer):

@@ -58,15 +58,6 @@ def test_figures_are_drawn_when_scrolled_into_view_and_removed_when_far(opened):
     opened.wait_for_selector("#pictures-0 [data-name=answers] .main-svg")
 
 
-def test_the_stick_figure_moves(opened):
-    opened.locator("#heading-0").scroll_into_view_if_needed()
-    opened.wait_for_selector("#pictures-0 [data-name=body] .slider-container")
-    positions = "document.querySelector('#pictures-0 [data-name=body]').data.map((t) => String(t.x)).join('|')"
-    before = opened.evaluate(positions)
-    opened.locator("#pictures-0 [data-name=body] .updatemenu-button").click()
-    wait_until(opened, f"{positions} !== {before!r}")
-
-
 def test_the_table_sorts_both_ways_and_links_to_the_answer(opened):
     column = "[...document.querySelectorAll('#answers tbody tr')].map((r) => Number(r.children[5].dataset.value))"
     header = opened.locator("#answers th", has_text="probability")
@@ -77,12 +68,6 @@ def test_the_table_sorts_both_ways_and_links_to_the_answer(opened):
     assert opened.evaluate(column) == sorted(values, reverse=True)
     opened.locator("#answers a", has_text="17").click()
     assert opened.evaluate("location.hash") == "#answer-17"
-
-
-def test_damaged_data_show_a_message(opened):
-    opened.evaluate("document.getElementById('pictures-9-numbers').textContent = 'AAAA'")
-    opened.locator("#heading-9").scroll_into_view_if_needed()
-    opened.wait_for_selector("#pictures-9 >> text=This figure cannot be drawn")
 
 
 def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened, tmp_path):
@@ -103,19 +88,8 @@ def test_on_paper_every_answer_has_its_picture_and_every_row_its_numbers(opened,
     assert len(legends) == n, "one of every picture"
     rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d+\s+\d+\s+\S+ \w+", line)]
     assert [row[0] for row in rows] == [str(i) for i in range(n)]
-    assert [row[-4:] for row in rows][3] == ["0.20", "10", "1", "0"] and [row[-1] for row in rows[:3]] == [
-        "2",
-        "2",
-        "4",
-    ]
+    assert [row[-4:] for row in rows][3] == ["0.20", "10", "1", "0"] and [row[-1] for row in rows[:3]] == [*"224"]
     assert "e+0" not in text and "drawn when scrolled" not in text
-
-
-def test_it_fits_a_phone(opened):
-    opened.set_viewport_size({"width": 390, "height": 800})
-    opened.locator("#heading-0").scroll_into_view_if_needed()
-    opened.wait_for_selector("#pictures-0 .main-svg")
-    assert opened.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_axe_finds_nothing_serious(browser, explanation, tmp_path):

@@ -77,24 +77,6 @@ def test_a_fall_over_several_steps_is_named():
     )
 
 
-@pytest.mark.parametrize("n_steps", [2, 3, 5])
-def test_jumps_of_short_series_with_gaps_are_named(n_steps):
-    """Found by the campaign: there are no moves over more steps than a series has."""
-    X = np.tile(np.array([0.0, 1.0]), (10, 3))[:, :n_steps, None].repeat(2, axis=2)
-    info = SeriesInfo.from_series(X, ("a", "b"))
-    query = X[0].copy()
-    query[0, 1] = np.nan
-    made = query.copy()
-    made[1] += 0.2
-    e = answer_of(info, query, made)
-    assert shape_of(e, info, None)["jumps"][0] > 0
-    (doubt,) = conclude(replace(e, evidence=known(1, 1, 1, jumps=1.0))).doubts
-    assert doubt.startswith("f0 jumps by 1.2 within one step; in real series by at most 1")
-    far = replace(info, max_step=np.full(2, 9.0))
-    (doubt,) = conclude(replace(e, info=far, evidence=known(1, 1, 1, jumps=1.0))).doubts
-    assert "f0 moves by" in doubt or doubt == "1 step between two values is larger than any real one"
-
-
 def hips(amplitude=29.0):
     """Return angles of two hips of forty people, between ± ``amplitude`` degrees."""
     phase = np.linspace(0, 2 * np.pi, 40)[:, None]

