@@ -67,9 +67,7 @@ def call(operation, mode, checks, headers, use):
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(
-        case=operation.as_strategy(generation_mode=mode), existing=strategies.sampled_from([True, True, True, False])
-    )
+    @given(case=operation.as_strategy(generation_mode=mode), existing=strategies.sampled_from([True] * 3 + [False]))
     def check(case, existing):
         if existing and mode == GenerationMode.POSITIVE:
             use(case)

@@ -17,6 +17,5 @@ def answers(query, counterfactual, info, **known):
         proba = np.asarray(values[name], dtype=np.float64)
         values[name] = np.tile(proba, (n, 1)) if proba.ndim == 1 else proba
     of_lists = {name: np.array(value) for name, value in values.items() if isinstance(value, list)}
-    return Explanation(
-        query=np.asarray(query), counterfactual=np.asarray(counterfactual), info=info, **values | of_lists
-    )
+    series = {"query": np.asarray(query), "counterfactual": np.asarray(counterfactual)}
+    return Explanation(**series, info=info, **values | of_lists)

@@ -42,15 +42,13 @@ def broken_constraints(given, query, made, *, names, span, lengths=None):
     for one in given:
         for feature, (low, high) in one.ranges.items():
             f = index_of(feature, names)
-            broken[f"feature {f} left its range {low}, {high}"] = (
-                changed[..., f] & ((x[..., f] < low) | (x[..., f] > high))
-            ).any(1)
+            beyond = (x[..., f] < low) | (x[..., f] > high)
+            broken[f"feature {f} left its range {low}, {high}"] = (changed[..., f] & beyond).any(1)
         for feature, limit in one.max_step.items():
             f = index_of(feature, names)
             steps, own = np.abs(np.diff(x[..., f], axis=1)), np.abs(np.diff(q[..., f], axis=1))
-            broken[f"feature {f} has a step larger than {limit}"] = (
-                (steps > np.maximum(limit, own)) & inside[:, 1:]
-            ).any(1)
+            larger = (steps > np.maximum(limit, own)) & inside[:, 1:]
+            broken[f"feature {f} has a step larger than {limit}"] = larger.any(1)
         for feature, direction in one.direction.items():
             f, sign = index_of(feature, names), 1 if direction == "up" else -1
             broken[f"feature {f} went against {direction}"] = (sign * (x[..., f] - q[..., f]) < 0).any(1)

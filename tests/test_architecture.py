@@ -54,12 +54,8 @@ def level(name):
 
 def imports(tree, *, module_level=False):
     """Yield the names of imported modules, except those that only type checkers import."""
-    for_types = {
-        id(inner)
-        for node in tree.body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
+    blocks = [node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
+    for_types = {id(inner) for node in blocks for inner in ast.walk(node)}
     for node in tree.body if module_level else ast.walk(tree):
         if id(node) in for_types:
             continue
@@ -123,8 +119,7 @@ def test_no_explainer_is_more_than_two_levels_below_the_base_class():
                 yield from ((depth + 1, one) for depth, one in below(derived))
 
     levels = list(below(BaseExplainer))
-    assert len(levels) >= 6
-    assert [kind.__name__ for depth, kind in levels if depth > 2] == []
+    assert len(levels) >= 6 and [kind.__name__ for depth, kind in levels if depth > 2] == []
 
 
 def test_what_the_methods_share_knows_nothing_of_our_own_method():

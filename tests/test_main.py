@@ -79,14 +79,3 @@ def test_work_is_finished_though_nothing_can_be_printed(streams, tmp_path, monke
         result = in_shell(arguments, streams, tmp_path)
         assert b"Traceback" not in result.stderr + result.stdout
         assert (tmp_path / os.fsdecode(made)).stat().st_size > 100, result.stderr
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text elsewhere")
-def test_names_of_files_that_are_no_text(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for arguments, made in [*commands(b"\xff"), (["data", "info", b"\xffown.npz"], b"\xffown.npz")]:
-        result = in_shell(arguments, "", tmp_path)
-        assert result.returncode == 0, result.stderr
-        assert (tmp_path / os.fsdecode(made)).stat().st_size > 100
-    refused = in_shell(["report", b"\xffnone.npz", "--out", "x.html"], "", tmp_path)
-    assert refused.returncode == 2 and refused.stderr.startswith(b"sparcets: no file \\udcffnone.npz.")

@@ -3,11 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
-from sparcets.core.errors import CapabilityError
-from sparcets_paper.benchmark import speed as memory
-
 # What Windows lacks. The modules are hidden from the package alone: other packages have versions of their own for it.
 PROBE = """
 import importlib, importlib.util, os, pkgutil, signal, sys
@@ -51,10 +46,3 @@ def test_every_module_is_imported_without_what_unix_alone_has():
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     assert int(done.stdout) > 100
-
-
-def test_where_peak_memory_cannot_be_read_that_is_said(monkeypatch):
-    monkeypatch.setitem(sys.modules, "resource", None)
-    monkeypatch.setattr(memory.Path, "exists", lambda _: False)
-    with pytest.raises(CapabilityError, match="peak memory cannot be read here"):
-        memory._peak()

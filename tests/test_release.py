@@ -58,6 +58,5 @@ def test_the_source_archive_can_be_tested_and_documented(archives):
     _, source = archives
     names = "README.md CHANGELOG.md SECURITY.md LICENSE CITATION.cff Makefile constraints.txt mkdocs.yml".split()
     assert {*names, "pyproject.toml", "tests/test_release.py", "docs/start.md", "docs/site/hooks.py"} <= source
-    assert not [
-        name for name in source if name.endswith((".npz", ".npy", ".safetensors", ".pyc")) or "/reproduction/" in name
-    ]
+    data = (".npz", ".npy", ".safetensors", ".pyc")
+    assert not [name for name in source if name.endswith(data) or "/reproduction/" in name]

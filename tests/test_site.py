@@ -25,13 +25,7 @@ DOCS = ROOT / "docs"
 CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
 NAVIGATION = CONFIG.partition("\nnav:\n")[2]
 REFERENCE = {file.stem: file.read_text(encoding="utf-8") for file in (DOCS / "reference").glob("*.md")}
-FROM_ROOT = {
-    "index.md",
-    "changelog.md",
-    "contributing.md",
-    "security.md",
-    "code-of-conduct.md",
-}  # see docs/site/hooks.py
+FROM_ROOT = {"index.md", "changelog.md", "contributing.md", "security.md", "code-of-conduct.md"}  # as hooks.py has it
 
 
 def test_the_navigation_holds_every_page_once():

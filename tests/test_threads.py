@@ -89,32 +89,3 @@ def test_fits_in_threads_give_the_result_of_one_after_the_other(method, left_alo
     for after in found:
         assert before.keys() == after.keys()
         assert [name for name in before if not np.array_equal(before[name], after[name])] == []
-
-
-def test_classifiers_trained_in_threads_are_those_of_one(left_alone):
-    def fit(seed):
-        config = sp.ClassifierConfig.tiny().override(f"seed={seed}", "epochs=4")
-        return sp.TorchClassifier("fcn", config).fit(X, Y).weights()
-
-    expected = [fit(seed) for seed in range(4)]
-    with left_alone():
-        found = in_threads(fit, range(4), n=4)
-    for one, other in zip(found, expected, strict=True):
-        assert [name for name in other if not torch.equal(one[name], other[name])] == []
-
-
-def test_the_number_of_threads_is_that_of_before_in_old_and_new_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    try:
-        _, explainer = fitted("sparcets")
-
-        def explain(i):
-            explainer.explain(QUERIES[i % 3 : i % 3 + 1])
-            return torch.get_num_threads()
-
-        assert in_threads(explain, range(4), n=4) == [3] * 4
-        with ThreadPoolExecutor(1) as new:
-            assert (torch.get_num_threads(), new.submit(torch.get_num_threads).result()) == (3, 3)
-    finally:
-        torch.set_num_threads(before)

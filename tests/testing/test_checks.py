@@ -186,6 +186,7 @@ class PretendsToExplainNumbers(Nearest):
 
 IMMUTABLE = (..., 3)
 RANDOM = lifting(IMMUTABLE, lambda request: np.random.default_rng().normal(0, 0.1))
+SHAPES = "constraints_on_shape_hold"
 # Whatever a check is for, and what breaks it: a method, or what spoils the answers of one.
 BROKEN = [
     ("numbers", PretendsToExplainNumbers, "no number was reached"),
@@ -207,27 +208,11 @@ BROKEN = [
     ("constraints_hold", setting(np.s_[:, 5, 1], -0.99), "a change went against its direction"),
     ("constraints_hold", lifting(np.s_[:, 9, [0, 2]], 3), "a step is too large"),
     ("constraints_hold", breaks_groups, "a group did not change together"),
-    (
-        "constraints_on_shape_hold",
-        lifting(np.s_[:, 9], lambda r: r.constraints.max_features is not None),
-        "more features were changed than allowed",
-    ),
-    (
-        "constraints_on_shape_hold",
-        lifting(np.s_[:, 9, 0], lambda r: 0.123 * r.constraints.integer.any()),
-        "not a whole number",
-    ),
-    (
-        "constraints_on_shape_hold",
-        lifting(np.s_[:, 9:11, 1], lambda r: np.array([9, -9]) * r.constraints.trend.any()),
-        "a changed stretch is not monotone",
-    ),
-    ("constraints_on_shape_hold", lifting((..., 2), lambda r: len(r.constraints.sums)), "a sum did not stay fixed"),
-    (
-        "constraints_on_shape_hold",
-        lifting(np.s_[:, 9, 0], lambda r: r.constraints.project is not None),
-        "does not obey the user's projection",
-    ),
+    (SHAPES, lifting(np.s_[:, 9], lambda r: r.constraints.max_features is not None), "more features were changed"),
+    (SHAPES, lifting(np.s_[:, 9, 0], lambda r: 0.123 * r.constraints.integer.any()), "not a whole number"),
+    (SHAPES, lifting(np.s_[:, 9:11, 1], lambda r: np.array([9, -9]) * r.constraints.trend.any()), "is not monotone"),
+    (SHAPES, lifting((..., 2), lambda r: len(r.constraints.sums)), "a sum did not stay fixed"),
+    (SHAPES, lifting(np.s_[:, 9, 0], lambda r: r.constraints.project is not None), "does not obey the user's proj"),
     ("unchanged_and_not_found", never_gives_up, "an answer was found where the constraints allow none"),
     ("sparsity_is_a_cap", lifting(IMMUTABLE), "sparsity=0.001 gave 0.250"),
     ("several_answers", repeats, "two valid answers to one query are the same"),
