@@ -1,1 +1,1 @@
-"""The nouns: series, constraints, targets, explanations, settings, errors; numpy only."""
+"""The basic types: series, constraints, targets, explanations, settings, errors; numpy only."""

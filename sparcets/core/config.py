@@ -1,4 +1,4 @@
-"""Config, a frozen, checked set of values, and Record, what headers of files hold: both as plain dictionaries."""
+"""Config, a frozen and checked set of values, and Record, a header of a file; both convert to plain dictionaries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SignatureOfInit:
-    """The signature of a class that is the one of its ``__init__``."""
+    """Gives a class the signature of its ``__init__``."""
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
         _, *others = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
@@ -54,11 +54,11 @@ class Config:
     (True, 12)
     """
 
-    limits: ClassVar[dict[str, str]] = {}  # of numbers, by the name of the field: keys of LIMITS, or None as well
-    __signature__ = SignatureOfInit()  # that of __new__ says nothing
+    limits: ClassVar[dict[str, str]] = {}  # field name to a key of LIMITS; "or None" allows None too
+    __signature__ = SignatureOfInit()  # __new__ takes anything
 
     def __new__(cls, *args: Any, **values: Any) -> Self:
-        """Report unknown settings as other problems; a dataclass would raise a TypeError that names one of them."""
+        """Report unknown settings like other problems; a dataclass would raise a TypeError naming only one of them."""
         known = [f.name for f in fields(cls)]
         by_name = ", ".join(f"{name}=…" for name in known)
         problems = [f"settings are given by name ({by_name}), got {quoted(args[0])}"] if args else []
@@ -79,7 +79,7 @@ class Config:
         _raise_all(type(self).__name__, problems or self.problems())
 
     def problems(self) -> list[str]:
-        """Say in words what is wrong with the values; an empty list if nothing is."""
+        """Return descriptions of what is wrong with the values; empty if they are valid."""
         found = []
         for name in (field.name for field in fields(self) if field.name in self.limits):
             value, limit = getattr(self, name), self.limits[name]
@@ -103,7 +103,7 @@ class Config:
             try:
                 values[key] = declared(data[key], hints[key], plain=True)
             except TypeError:
-                values[key] = data[key]  # told with the other problems of the values
+                values[key] = data[key]  # reported with the other problems of the values
             except ConfigError as error:
                 problems += _inside(key, error)
         return _build(cls, values, problems)
@@ -137,7 +137,7 @@ class Config:
 
     @property
     def fingerprint(self) -> str:
-        """Twelve letters that name this set of values."""
+        """Twelve-character hash of the settings."""
         text = json.dumps({"config": type(self).__name__, **self.to_dict()}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -146,7 +146,7 @@ C = TypeVar("C", bound=Config)
 
 
 def _build(cls: type[C], values: dict[str, Any], problems: list[str]) -> C:
-    """Make the config, or report what its values and ``problems`` found wrong, together."""
+    """Build the config; raise with the given ``problems`` and those of its values together."""
     try:
         result = cls(**values)
     except ConfigError as error:
@@ -169,7 +169,7 @@ def _inside(name: str, error: ConfigError) -> list[str]:
 
 
 def _unknown(key: object, cls: type[Config]) -> str:
-    """Say that there is no such setting, what may be meant (also a setting of a part), and which ones there are."""
+    """Return a message for an unknown setting: similar names (also in nested configs), and all settings."""
     hints = get_type_hints(cls)
     names = [f.name for f in fields(cls)]
     parts = [name for name in names if isinstance(hints[name], type) and issubclass(hints[name], Config)]
@@ -181,9 +181,9 @@ def _unknown(key: object, cls: type[Config]) -> str:
 
 
 def check_config(config: Any, kind: type[C], owner: str, *, instead: str = "") -> C:
-    """Return the settings of an object; raise if they are of another class than its own.
+    """Return the settings of an object; raise if they belong to another class.
 
-    ``instead`` is what takes settings such as these, for the message, such as ``sp.Sparce(clf, config)``.
+    ``instead`` is the call that takes such settings, for the message, such as ``sp.Sparce(clf, config)``.
     """
     if isinstance(config, kind):
         return config
@@ -218,7 +218,7 @@ def declared(value: Any, hint: Any, *, plain: bool = False) -> Any:
             return tuple(declared(v, args[0], plain=plain) for v in value)
     elif hint in (int, float):
         if not isinstance(value, bool) and isinstance(value, numbers.Integral if hint is int else numbers.Real):
-            with suppress(OverflowError):  # an integer beyond all floats
+            with suppress(OverflowError):  # an integer too large for a float
                 if hint is int or math.isfinite(value):
                     return hint(value)
     elif plain and issubclass(hint, Config) and isinstance(value, Mapping):
@@ -244,7 +244,7 @@ _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 def _parse(text: str, hint: Any) -> Any:
-    """Read a value as the field's type; what does not fit comes back as it is, for the message."""
+    """Parse a value as the field's type; a value that does not fit is returned unchanged, for the message."""
     if hint is str:
         return text
     try:
@@ -258,7 +258,7 @@ def _parse(text: str, hint: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as it would come back from JSON."""
+    """Return a value in the form in which JSON would return it."""
     if isinstance(value, (Config, Record)):
         return value.to_dict()
     if isinstance(value, np.ndarray):
@@ -269,10 +269,10 @@ def _plain(value: Any) -> Any:
 
 
 class Record:
-    """Base of what headers of files hold, frozen dataclasses: numbers, texts, arrays, tuples and other records."""
+    """Base of the frozen dataclasses in headers of files: numbers, texts, arrays, tuples and other records."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; what may be left out is left out where it is None."""
+        """Return plain values for JSON; optional fields that are None are omitted."""
         known = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
         optional = {f.name for f in fields(self) if f.default is None}  # type: ignore[arg-type]
         return {name: _plain(value) for name, value in known.items() if value is not None or name not in optional}

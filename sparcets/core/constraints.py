@@ -41,7 +41,7 @@ class Constraints:
         Feature to ``(lowest, highest)`` value that a changed entry may take; None is an open end, as in ``(50, None)``.
     max_step
         Feature to the largest difference between consecutive steps of the counterfactual; where the query's own
-        difference is larger, that one is the limit.
+        difference is larger, the limit is the query's difference.
     direction
         Feature to ``"up"`` or ``"down"``: the only direction in which it may change.
     groups
@@ -50,11 +50,11 @@ class Constraints:
     max_features
         Largest number of features that one answer may change.
     integer
-        Features whose changed entries are whole numbers. Features whose training values are 0 and 1 are found without
-        being named, and stay 0 or 1.
+        Features whose changed entries are whole numbers. Features whose training values are 0 and 1 are detected
+        automatically, and stay 0 or 1.
     monotone
         Feature to ``"up"`` or ``"down"``: where two consecutive entries change, the counterfactual does not fall, or
-        does not rise, from one to the other. Entries that do not change are as they were.
+        does not rise, from one to the other. Unchanged entries are not affected.
     fixed_sum
         Tuples of features whose sum at every step stays that of the query, such as shares of a whole.
     project
@@ -79,10 +79,10 @@ class Constraints:
     fixed_sum: Sequence[Sequence[Feature]] = ()
     project: Project | None = None
 
-    __signature__ = SignatureOfInit()  # that of __new__ says nothing
+    __signature__ = SignatureOfInit()  # __new__ takes anything
 
     def __new__(cls, *args: Any, **given: Any) -> Constraints:
-        """Name the constraints that there are; a dataclass would raise a TypeError that does not."""
+        """Reject unknown constraints with the list of known ones, which the TypeError of a dataclass does not have."""
         known = list(cls.__dataclass_fields__)
         problems = [f"constraints are given by name, got {quoted(args[0])}."] if args else []
         problems += [
@@ -103,7 +103,7 @@ class Constraints:
         return _Binder(self, info).bind()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; an open end of a range is None, and of a function only its name is kept."""
+        """Return plain values for JSON; an open end of a range is None, and a function is stored as its name."""
         by_feature = isinstance(self.frozen, Mapping)
         return {
             "immutable": [_plain(f) for f in self.immutable],
@@ -153,7 +153,7 @@ def open_ends(low: float | None, high: float | None) -> tuple[float, float]:
 
 
 def _plain(value: Any) -> Any:
-    """Return features, and lists or mappings of them, as JSON has them; mappings as pairs."""
+    """Return features, and lists or mappings of them, as plain values for JSON; mappings as pairs."""
     if isinstance(value, Mapping):
         return [[_plain(key), _plain(of_key)] for key, of_key in value.items()]
     if value is None or isinstance(value, str):
@@ -186,7 +186,7 @@ class _Binder:
         frozen = self._frozen()
         editable[frozen] = False
         sums = self._sums()
-        # No training series shows how a constant feature could change; with others it changes as the user says.
+        # No training series shows how a constant feature could change, unless the user ties it to other features.
         alone = info.constant & ~np.isin(np.arange(n_features), np.concatenate([[], *groups, *sums]))
         if not alone.all():
             editable[:, alone] = False
@@ -198,7 +198,7 @@ class _Binder:
         limit = np.full(n_features, np.inf)
         for feature, value in self._mapping("max_step", self.constraints.max_step):
             if is_number(value) and 0 <= value < np.inf:
-                limit[feature] = value if value < LARGEST / 4 else np.inf  # which no step exceeds; sums stay finite
+                limit[feature] = value if value < LARGEST / 4 else np.inf  # no step exceeds it; sums stay finite
             else:
                 self.problems.append(f"max_step of {self._name(feature)} must be a number >= 0, got {quoted(value)}")
         sign = self._signs("direction", self.constraints.direction)
@@ -369,10 +369,10 @@ class _Binder:
 
 
 def _is_list(values: Any) -> bool:
-    """Return whether values can be gone through as often as needed: those of an iterator are there once."""
+    """Return whether values can be iterated more than once."""
     return isinstance(values, Iterable) and not isinstance(values, Iterator) and getattr(values, "ndim", 1) > 0
 
 
 def _name_of(function: Any) -> str:
-    """Return the name of a function; those of NumPy before version 2 have no qualified one."""
+    """Return the name of a function; NumPy's functions before version 2 have no qualified name."""
     return str(getattr(function, "__qualname__", getattr(function, "__name__", repr(function))))

@@ -1,9 +1,9 @@
-"""Edits: what an answer consists of. Each changes a group of features in a window of time by one number.
+"""Edits, the parts of an answer. Each changes a group of features in a window of time by one number.
 
 ``apply_edits`` gives the counterfactual bit for bit, because ``explain`` makes it with the same function. An edit acts
 on coordinates in which the laws of the data cannot be broken, and the series is computed back from them. A limb is the
-direction from one point to the next: whatever is done to a direction, the limb keeps the length that it has in the
-query. A feature that is a linear function of others, such as stride = swing + stance, follows them.
+direction from one point to the next: when the direction changes, the limb keeps the length that it has in the query. A
+feature that is a linear function of others, such as stride = swing + stance, is computed from them.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 
 FREE = "free"
 NEEDS = ("model", "families", "realism")
-PREFIX = "edits_"  # of the arrays in a file
+PREFIX = "edits_"  # of the names of arrays in a file
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limb:
-    """Two points of a body whose distance is constant: a direction is turned, never stretched."""
+    """Two points of a body at a constant distance: a limb is rotated, never stretched."""
 
-    start: tuple[int, ...]  # features of the point nearer to the trunk, and of the other: x and y, or x, y and z
+    start: tuple[int, ...]  # features (x, y or x, y, z) of the point nearer to the trunk, and of the other point
     end: tuple[int, ...]
-    # Smallest and largest angle to the limb before, in radians: signed in two coordinates, unsigned in three; None
-    # where no limb comes before, or any angle occurs.
+    # Smallest and largest angle to the previous limb, in radians: signed in two coordinates, unsigned in three; None
+    # if there is no previous limb, or any angle occurs.
     bend: tuple[float, float] | None = None
 
 
@@ -50,10 +50,10 @@ class Coordinates:
     [[0.0, 0.0, 0.0, 2.0]]
     """
 
-    tolerance: FloatArray  # changes of a feature below it are none (features,): the query's own bits stay
+    tolerance: FloatArray  # (features,): smaller changes are ignored; the query's value is kept bit for bit
     limbs: tuple[Limb, ...] = ()  # from the trunk outwards; the features of an end hold its direction, a unit vector
-    # Features that are linear functions of others, and the weights (dependent, features) by which they follow. None of
-    # them, nor of orders, belongs to the end of a limb.
+    # Features that are linear functions of others, and their weights (dependent, features). Neither these features nor
+    # those of orders belong to the end of a limb.
     dependent: tuple[int, ...] = ()
     weights: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     orders: tuple[tuple[int, int], ...] = ()  # features of which the first is never larger than the second
@@ -101,7 +101,7 @@ class Coordinates:
         return self._ordered(cast, query) if self.orders else cast
 
     def _ordered(self, made: FloatArray, query: FloatArray) -> FloatArray:
-        """Return series in which the orders hold that hold in the query; what does not change gives no way."""
+        """Return series in which the orders hold that hold in the query; unchanged features are never adjusted."""
         held = {pair: query[..., pair[0]] <= query[..., pair[1]] for pair in self.orders}
         most = np.where(made != query, np.inf, made)
         for low, high in reversed(self._upwards):
@@ -122,7 +122,7 @@ class Coordinates:
         return tuple(sorted(self.orders, key=lambda pair: depth[pair[0]]))
 
     def moved_by(self, columns: Iterable[int]) -> tuple[int, ...]:
-        """Return the features that move where these coordinates do: ends of limbs, and what depends on them."""
+        """Return the features that move with these coordinates: ends of limbs, and features that depend on them."""
         moved = set(columns)
         for limb in self.limbs:
             if moved & {*limb.start, *limb.end}:
@@ -133,9 +133,9 @@ class Coordinates:
         return tuple(sorted(moved))
 
     def solved(self, mutable: BoolArray) -> Coordinates:
-        """Return the coordinates in which identities whose first feature may not change are solved for another one.
+        """Return coordinates in which identities whose dependent feature is immutable are solved for another feature.
 
-        Features that have laws of their own, and all of an identity of which no other may change, stay as they are.
+        An identity stays as it is if all its other features are immutable or have laws of their own.
         """
         taken = {*self.whole, *(f for pair in self.orders for f in pair), *(f for limb in self.limbs for f in limb.end)}
         dependent, weights = list(self.dependent), self.weights.copy()
@@ -154,8 +154,8 @@ class Coordinates:
     def open(self, allowed: BoolArray) -> BoolArray:
         """Return which entries (time, features) may change so that no law is broken by those that may not.
 
-        A point that stays is the end of no limb that turns or moves. A feature that follows others holds them where it
-        stays, and stays where they do.
+        A limb that ends at a fixed point can neither rotate nor move. If a dependent feature is fixed, so are the
+        features it depends on, and the reverse.
         """
         free: BoolArray = allowed.copy()
         for limb in reversed(self.limbs):
@@ -168,15 +168,15 @@ class Coordinates:
         return free
 
     def without_mixed(self, mutable: BoolArray) -> Coordinates:
-        """Return the coordinates without identities and orders of which some features may not change."""
+        """Return the coordinates without the identities and orders that contain an immutable feature."""
         tied = zip(self.dependent, self.weights, strict=True)
         kept = [i for i, (feature, row) in enumerate(tied) if mutable[[feature, *np.flatnonzero(row)]].all()]
         return self._keeping(kept, tuple(pair for pair in self.orders if mutable[list(pair)].all()))
 
     def within(self, mutable: BoolArray) -> Coordinates:
-        """Return the coordinates where some features (features,) may not change: they neither turn nor follow.
+        """Return the coordinates for some immutable features: fixed features are neither rotated nor derived.
 
-        A law of a feature that may not change, and of one that may, is given up: the constraint wins.
+        A law that ties an immutable feature to a mutable one is dropped: the constraint wins.
         """
         limbs = tuple(limb for limb in self.limbs if mutable[list(limb.end)].all())
         kept = [i for i, feature in enumerate(self.dependent) if mutable[feature]]
@@ -190,7 +190,7 @@ class Coordinates:
 
     @property
     def have_laws(self) -> bool:
-        """Whether anything is kept at all."""
+        """Whether there is any law."""
         return bool(self.limbs or self.dependent or self.orders or self.whole)
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,7 +230,7 @@ class Coordinates:
 
 
 def _unit(vectors: FloatArray) -> FloatArray:
-    """Return vectors (…, coordinates) of length 1; zero where they have none."""
+    """Return vectors (…, coordinates) scaled to length 1; zero vectors stay zero."""
     length = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return np.asarray(np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0))
 
@@ -238,9 +238,9 @@ def _unit(vectors: FloatArray) -> FloatArray:
 def _bent(
     direction: FloatArray, own: FloatArray, before: tuple[FloatArray, FloatArray], bend: tuple[float, float]
 ) -> FloatArray:
-    """Return directions (…, 2 or 3) turned back to the largest angle to the limb before that recordings have.
+    """Return directions (…, 2 or 3) rotated back within the range of angles to the previous limb in recordings.
 
-    Where the query's ``own`` angle is larger, that is the limit.
+    Where the query's ``own`` angle is outside that range, it is the limit.
     """
     previous, real = before
     angle, own_angle = bend_of(previous, direction), bend_of(real, own)
@@ -277,7 +277,7 @@ class Edit:
     Attributes
     ----------
     features
-        Names of the features that change, also those that move along, such as the hand with the forearm.
+        Names of the features that change, including those that move along, such as the hand with the forearm.
     start, end
         Window in steps, half-open.
     kind
@@ -287,18 +287,18 @@ class Edit:
         How much: the share of the way to the training series, the change in standard deviations, the factor, the delay
         in steps, the steps that are averaged, or the mean change in units.
     needed_by
-        Who needs it: ``model``, ``families``, ``realism``.
+        Why the edit is needed: for ``model``, ``families`` or ``realism``.
     text
-        The edit in words.
+        Description of the edit.
     row
-        Of ``follow``: the number of the training series; None for other kinds.
+        Number of the training series that a ``follow`` edit uses; None for other kinds.
     columns
         The coordinates that it acts on.
     rise
         Steps in which it fades in, and out; 0 at the ends of a series.
     course
-        Of ``follow``, the coordinates of the training series in the window (steps, columns); of ``level``, one standard
-        deviation of each (1, columns); of ``free``, the values; None for other kinds.
+        For ``follow``, the coordinates of the training series in the window (steps, columns); for ``level``, one
+        standard deviation of each (1, columns); for ``free``, the values; None for other kinds.
     coordinates
         The map between series and coordinates; None for ``free``.
     steps
@@ -376,7 +376,7 @@ def _smooth(columns: FloatArray, edit: Edit) -> FloatArray:
     return np.asarray(np.stack([padded[i : i + len(columns)] for i in range(2 * reach + 1)]).mean(0))
 
 
-# From the coordinates (time, columns) to what they become where the edit acts fully.
+# From the coordinates (time, columns) to their values where the edit acts fully.
 KINDS: Mapping[str, Callable[[FloatArray, Edit], FloatArray]] = {
     "follow": _follow,
     "level": _level,
@@ -389,8 +389,8 @@ KINDS: Mapping[str, Callable[[FloatArray, Edit], FloatArray]] = {
 def apply_edits(query: FloatArray, edits: Sequence[Edit], training: Any = None) -> FloatArray:
     """Return the counterfactual of a query: its edits, one after the other.
 
-    It is computed in float64 and rounded once, to the type of the query. Padding, gaps and what no edit moves stay as
-    they are, bit for bit.
+    It is computed in float64 and rounded once, to the type of the query. Padding, gaps and entries that no edit changes
+    keep their values bit for bit.
 
     Parameters
     ----------
@@ -399,8 +399,8 @@ def apply_edits(query: FloatArray, edits: Sequence[Edit], training: Any = None) 
     edits
         As :meth:`Explanation.edits` returns them.
     training
-        The training series, an array (batch, time, features) or a list of series (time, features): needed for edits
-        that follow one whose course was not stored (``ExplainerConfig(store_courses=False)``).
+        The training series, an array (batch, time, features) or a list of series (time, features); needed for
+        ``follow`` edits without a stored course (``ExplainerConfig(store_courses=False)``).
 
     Returns
     -------
@@ -432,7 +432,7 @@ def apply_edits(query: FloatArray, edits: Sequence[Edit], training: Any = None) 
 
 
 def _smoothly(series: FloatArray, edits: Sequence[Edit]) -> FloatArray:
-    """Return the series (time, features) that edits of coordinates make of a query without padding."""
+    """Return a query (time, features) without padding after edits of its coordinates."""
     coordinates = edits[0].coordinates
     assert coordinates is not None
     own = coordinates.of(series)
@@ -466,7 +466,7 @@ def with_course(edit: Edit, training: Any) -> Edit:
 
 
 def free_edits(query: FloatArray, made: FloatArray, feature_names: Sequence[str]) -> list[Edit]:
-    """Return what turns one series (time, features) into another as values: an edit per changed segment of a feature.
+    """Return ``free`` edits that turn one series (time, features) into another, one per changed segment of a feature.
 
     >>> free_edits(np.zeros((4, 1)), np.array([[0.0], [1.0], [3.0], [0.0]]), ["f0"])
     [Edit(free 2, f0, steps 1 to 3)]
@@ -507,11 +507,11 @@ class EditLists:
 
     @classmethod
     def join(cls, parts: Sequence[tuple[int, EditLists | None]]) -> EditLists:
-        """Concatenate the edits of so many answers each, none where they are not known."""
+        """Concatenate lists for parts of the given sizes; a part without lists has no edits."""
         return cls(tuple(edits for n, part in parts for edits in (((),) * n if part is None else part.lists)))
 
     def to_arrays(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Return everything as plain arrays by name, for a file: what the edits say as JSON, and their courses."""
+        """Return everything as plain arrays by name, for a file: the edits as JSON, and their courses."""
         table, courses = self._table()
         ends = np.cumsum([0, *(len(course) for course in courses)])
         return {
@@ -521,7 +521,7 @@ class EditLists:
         }
 
     def _table(self) -> tuple[dict[str, Any], list[FloatArray]]:
-        """Return what the edits say as plain values, and their courses (values,), which are empty where none is."""
+        """Return the edits as plain values, and their courses (values,), empty for edits without one."""
         edits = [edit for some in self.lists for edit in some]
         maps = {id(edit.coordinates): edit.coordinates for edit in edits if edit.coordinates is not None}
         places = {known: i for i, known in enumerate(maps)}
@@ -535,7 +535,7 @@ class EditLists:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> EditLists | None:
-        """Build from :meth:`to_arrays`'s output, among other arrays; None if there is none among them."""
+        """Build from arrays that include the output of :meth:`to_arrays`; None if they do not."""
         if f"{PREFIX}table" not in arrays:
             return None
         table = json.loads(str(arrays[f"{PREFIX}table"]))

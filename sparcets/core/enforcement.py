@@ -1,9 +1,9 @@
 """Enforcing constraints: a proposal is moved back towards its query until every constraint holds exactly.
 
 The query itself satisfies every constraint, because constraints apply to changes and allow steps as large as the
-query's own. Resetting to the query whatever violates one therefore ends in a series that satisfies all of them.
+query's own. Resetting every violating entry to the query therefore ends in a series that satisfies all of them.
 Entries that the proposal left unchanged stay unchanged, and the number of changed entries does not grow, except where a
-fixed sum or the user's own projection asks for it.
+fixed sum or the user's own projection requires it.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ class BoundConstraints:
 
     @property
     def frozen_if_any(self) -> BoolArray | None:
-        """Entries (time, features) of frozen windows, and of the groups that they concern; None if there are none."""
+        """Entries (time, features) frozen by windows, directly or through a group; None if there are none."""
         if not self.frozen.any():
             return None
         return _of_groups(self.frozen, self.groups)
 
     def combine(self, other: BoundConstraints) -> BoundConstraints:
-        """Return the conjunction of both: what either forbids is forbidden."""
+        """Return the conjunction of both."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         # Opposite directions, or ranges without a common value: the feature must not change.
         opposed = (self.sign * other.sign < 0) | (low > high) | (self.trend * other.trend < 0)
@@ -134,9 +134,9 @@ class BoundConstraints:
     def _project(
         self, project: Project, query: FloatArray, result: FloatArray, free: BoolArray, gaps: BoolArray | None
     ) -> FloatArray:
-        """Return series projected by the user's function, or the query where that changes what may not change.
+        """Return series projected by the user's function, or the query where the function changes a fixed entry.
 
-        Series that did not change are left alone. What the function makes of filled gaps does not matter.
+        Unchanged series are not projected. Changes of filled gaps are ignored.
         """
         rows = np.flatnonzero((result != query).any((1, 2)))
         if not len(rows):
@@ -153,14 +153,14 @@ class BoundConstraints:
             once = np.where(gaps[rows], query[rows], once)
         negligible = np.abs(once - query[rows]) < self.tolerance
         allowed = np.where(free[rows] & ~negligible, once, query[rows])
-        # Where the function changes what may not change, the two cannot both hold.
+        # The function changes an entry that may not change: the two constraints contradict each other.
         obeys = (np.abs(allowed - once) <= same).all((1, 2), keepdims=True)
         projected: FloatArray = result.copy()
         projected[rows] = np.where(obeys, allowed, query[rows])
         return projected
 
     def _call(self, project: Project, result: FloatArray, query: FloatArray) -> FloatArray:
-        """Return what the function makes of series, which it is given without side inputs."""
+        """Call the function on series without their side inputs, and return its result."""
         n_features = query.shape[2] - self.n_side
         result, query, beside = result[:, :, :n_features], query[:, :, :n_features], query[:, :, n_features:]
         try:
@@ -235,7 +235,7 @@ class BoundConstraints:
         return np.asarray(violating)
 
     def _step_limits(self, series: Series, gaps: BoolArray | None) -> FloatArray:
-        """Return the largest step into each entry (batch, time, features): the limit or the query's own, if larger."""
+        """Return the largest step into each entry (batch, time, features): the limit, or the query's own if larger."""
         query = series.values.astype(np.float64)
         own = np.abs(np.diff(query, axis=1, prepend=query[:, :1]))
         steps = np.where(series.inside[..., None], np.maximum(self.limit, own), np.inf)
@@ -264,7 +264,7 @@ class BoundConstraints:
 
 
 def _of_groups(fixed: BoolArray, groups: tuple[np.ndarray[Any, Any], ...]) -> BoolArray:
-    """Return what does not change (…, features), where a group does not as soon as one of its members does not."""
+    """Extend a mask of fixed entries (…, features) to groups: a group is fixed if any of its members is."""
     fixed = fixed.copy()
     for _ in groups:  # one group may concern another that shares a member
         for members in groups:
@@ -307,7 +307,7 @@ def _inward(low: FloatArray, high: FloatArray, dtype: np.dtype[Any]) -> tuple[Fl
 
 
 def keep_largest(query: FloatArray, proposal: FloatArray, *, at_most: IntArray, scale: FloatArray) -> FloatArray:
-    """Keep only the largest changes of each series, ``at_most`` (batch,); ``scale`` makes those of features comparable.
+    """Keep the ``at_most`` (batch,) largest changes of each series, measured in units of ``scale`` (features,).
 
     >>> proposal = np.array([[[1.0], [3.0], [2.0]]])
     >>> keep_largest(np.zeros((1, 3, 1)), proposal, at_most=np.array([1]), scale=np.ones(1)).ravel()
@@ -359,7 +359,7 @@ def straightened(query: FloatArray, result: FloatArray, trend: IntArray) -> Floa
 
 
 def wrong_trend(query: FloatArray, result: FloatArray, trend: IntArray) -> BoolArray:
-    """Mark changed entries that break the trend of the changed entry before them."""
+    """Mark changed entries that violate the trend relative to the changed entry before them."""
     changed = result != query
     wrong = np.zeros(result.shape, dtype=bool)
     # Comparing, not subtracting: differences of close numbers may round to zero.
@@ -381,7 +381,7 @@ def balance(
 ) -> FloatArray:
     """Change the features ``members`` together so that their sum at every step is that of the query.
 
-    ``integer`` and ``tolerance`` (members,) say which of them are whole numbers, and below what sums do not differ. If
+    ``integer`` (members,) marks whole numbers; differences of sums below ``tolerance`` (members,) are ignored. If
     ``complete``, members that did not change may be used where a change has no counterpart among the changed ones.
 
     >>> query, result = np.zeros((1, 1, 3)), np.array([[[2.0, 0.0, 0.0]]])
@@ -404,7 +404,7 @@ def balance(
     delta = np.where(partners, delta - surplus, 0.0)
     delta = np.where(integer, np.rint(delta), delta)
     moved = np.where(partners, q + delta, q).astype(result.dtype)
-    # What rounding left over goes to the partner with the largest change, one that is not whole if there is one.
+    # The remainder of rounding goes to the partner with the largest change, if possible one that is not whole.
     size = np.where(partners, np.abs(delta) + 1e300 * ~integer, -1.0)
     last = size.argmax(-1)[..., None]
     left = (moved.astype(np.float64) - q).sum(-1, keepdims=True)
@@ -433,7 +433,7 @@ def most_changed(
     tolerance: FloatArray,
     bound_together: tuple[np.ndarray[Any, Any], ...],
 ) -> BoolArray:
-    """Return the features of each series (batch, features) that may stay changed: those that change most.
+    """Return the most changed features of each series (batch, features), which may stay changed.
 
     Changes of different features are compared by their ``tolerance``, which is proportional to their range. Features
     that are ``bound_together`` change together or not at all.

@@ -27,7 +27,7 @@ Each message says what is wrong, what was passed, what was expected and what to 
 
 and the one warning::
 
-    ModelWarning (UserWarning)             the model to explain knows nothing of the labels, or contradicts itself
+    ModelWarning (UserWarning)             the model to explain is near chance, or contradicts itself
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LONGEST = 200  # characters of a value that a message shows
 
 
 def quoted(value: object) -> str:
-    """Return a value as messages show it: as Python writes it, without the types of NumPy, in one line, cut if long.
+    """Return the repr of a value for a message: without NumPy's types, on one line, cut if long.
 
     >>> quoted("s4"), quoted({"low": [0.5, None]}), quoted("x" * 1000)[-6:]
     ("'s4'", "{'low': [0.5, None]}", 'xxxxx…')
@@ -192,7 +192,7 @@ class MissingExtraError(SparcetsError, ImportError):
 class ModelWarning(UserWarning):
     """The model to explain is near chance, has its classes in another order than the labels, or contradicts itself.
 
-    ``fit`` warns, ``summary()`` says so, and where all answers are concerned none has the verdict *believed*.
+    ``fit`` warns, ``summary()`` repeats it, and if it concerns all answers, none has the verdict *believed*.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class ModelWarning(UserWarning):
     >>> import sparcets as sp
     >>> from sparcets.testing.data import make_series
     >>> X, y = make_series(60)
-    >>> clf = sp.wrap(lambda X: np.tile([0.7, 0.2, 0.1], (len(X), 1)))  # whatever it is asked
+    >>> clf = sp.wrap(lambda X: np.tile([0.7, 0.2, 0.1], (len(X), 1)))  # a constant
     >>> with warnings.catch_warnings(record=True) as shown:
     ...     warnings.simplefilter("always")
     ...     ex = sp.Nearest(clf).fit(X, y)
@@ -210,14 +210,14 @@ class ModelWarning(UserWarning):
     """
 
 
-# scikit-learn's forests replace the filters for every tree: of two at once, the last to end would restore what the
-# other had set. Whoever needs RANDOM_STATE_LOCK too takes that one first.
+# scikit-learn's forests replace the filters for every tree: with two running at once, the last to end would restore the
+# filters of the other. Code that also needs RANDOM_STATE_LOCK must take that lock first.
 _lock = threading.RLock()
 
-_OURS = "(?#sparcets)"  # a comment: it matches every message, and no filter of anybody else is equal to ours
+_OURS = "(?#sparcets)"  # a comment: it matches every message, and no other filter is equal to ours
 
 
-# Frames of these files stand between the user's line and the one that warns.
+# Frames of these files are skipped between the user's line and the one that warns.
 _INSIDE = (f"{Path(__file__).parents[1]}{os.sep}", str(Path("torch", "utils", "_contextlib.py")))
 
 
@@ -231,10 +231,10 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 @contextmanager
 def filters_kept(*, ignore: type[Warning] | None = None) -> Iterator[None]:
-    """Run a block that changes the filters of warnings while no other such block runs.
+    """Run a block that changes the filters of warnings, one at a time, and restore them.
 
-    A filter of ours is added to the present list and taken out of it again. ``warnings.catch_warnings`` would put
-    another list in its place: a thread of the user's, or of pandas, that saved that one would restore it later.
+    Our filter is added to the present list and removed again. ``warnings.catch_warnings`` would replace the list, and
+    another thread (of the user or of pandas) that saved the replacement would restore it later.
 
     >>> with filters_kept(ignore=UserWarning):
     ...     warnings.warn("not shown")

@@ -1,4 +1,4 @@
-"""Evidence: which models of other kinds accept an answer, whether it looks real, and how few changes are enough."""
+"""Evidence on answers: support by models of other kinds, plausibility, and how few changes are enough."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ PREFIX = "evidence_"  # of the arrays in a file
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Evidence:
-    """What speaks for each answer besides the explained classifier.
+    """Evidence on each answer besides the explained classifier.
 
     Examples
     --------
-    >>> evidence = Evidence(families=("intervals", "shapelets"), support=np.array([[1.0, 0.8], [1.0, 0.4]]))
+    >>> evidence = Evidence(families=("intervals", "quantiles"), support=np.array([[1.0, 0.8], [1.0, 0.4]]))
     >>> evidence.plausibility["distance"].tolist(), evidence.curve["share"].shape
     ([nan, nan], (2, 0))
     """
 
-    families: tuple[str, ...]  # names of the selector's: models of other kinds, trained on the same data
+    families: tuple[str, ...]  # names of the selector's families: models of other kinds, trained on the same data
     support: FloatArray  # share of each family that predicts the target (answers, families); NaN where unknown
-    # By the names of PLAUSIBILITY, an array (answers,) each, of PlausibilityReference; NaN where unknown.
+    # The names of PLAUSIBILITY to arrays (answers,), from PlausibilityReference; NaN where unknown.
     plausibility: Mapping[str, FloatArray] = field(default_factory=dict)
-    # By name, an array (answers, points) each: share changed of what may change, smallest support over the families,
-    # and valid, 1 where the explained classifier predicts the target, else 0. NaN where an answer has fewer points; no
-    # points if no curve was requested.
+    # Names to arrays (answers, points): share of mutable entries changed, smallest support over the families, and valid
+    # (1 where the explained classifier predicts the target, else 0). NaN where an answer has fewer points; no points if
+    # no curve was requested.
     curve: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class Evidence:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Evidence:
-        """Build from :meth:`to_arrays`'s output, among other arrays."""
+        """Build from arrays that include the output of :meth:`to_arrays`."""
         return cls(
             families=tuple(arrays[f"{PREFIX}families"].tolist()),
             support=arrays[f"{PREFIX}support"],
@@ -141,7 +141,7 @@ def _widen(values: FloatArray, n_columns: int) -> FloatArray:
 
 
 class Verdict(NamedTuple):
-    """One verdict, as readers see it; never by its colour alone.
+    """How a verdict is displayed; colour is never the only cue.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class Verdict(NamedTuple):
     word: str  # as in Explanation.verdict
     symbol: str  # one character
     tone: str  # name of the colour: green, amber, red or grey
-    meaning: str  # what it says, without a full stop
+    meaning: str  # one sentence, without a full stop
 
     @property
     def colour(self) -> str:
@@ -166,17 +166,17 @@ class Verdict(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Symbol and word, as in a table."""
+        """Symbol and word, for tables."""
         return f"{self.symbol} {self.word}"
 
     @property
     def title(self) -> str:
-        """Symbol and word, as at the beginning of a text."""
+        """Symbol and capitalised word, for the beginning of a text."""
         return f"{self.symbol} {self.word.capitalize()}"
 
     @property
     def terminal_style(self) -> str:
-        """Colour by the names that terminals have, so that dark and light ones show it well."""
+        """Name of a terminal colour that is readable on dark and light backgrounds."""
         return TONES[self.tone][2]
 
     def __str__(self) -> str:
@@ -184,7 +184,7 @@ class Verdict(NamedTuple):
         return self.label
 
 
-# By tone: for text on white, for backgrounds, and by the names of terminals.
+# By tone: for text on white, for backgrounds, and the name of a terminal colour.
 TONES = {
     "green": ("#15703f", "#e6f4ec", "green"),
     "amber": ("#9a5b00", "#fdf3e0", "yellow"),
@@ -220,10 +220,10 @@ class Segments:
 
 
 def find_segments(changed: BoolArray | FloatArray) -> Segments:
-    """Find the contiguous steps of each feature that hold one value other than 0.
+    """Find the runs of steps of each feature that have the same value other than 0.
 
-    They are found in changed entries (batch, time, features), or in the signs of changes, where each only rises or only
-    falls.
+    The input is a mask of changed entries (batch, time, features), or the signs of changes, where a run only rises or
+    only falls.
 
     >>> found = find_segments(np.array([[1, 1, 0, 1]], dtype=bool)[..., None])
     >>> list(zip(found.start.tolist(), found.end.tolist()))
@@ -234,7 +234,7 @@ def find_segments(changed: BoolArray | FloatArray) -> Segments:
     """
     by_feature = changed.transpose(0, 2, 1).astype(np.int8)  # (batch, features, time)
     padded = np.pad(by_feature, ((0, 0), (0, 0), (1, 1)))
-    other = padded[:, :, 1:] != padded[:, :, :-1]  # (batch, features, time + 1): than the step before
+    other = padded[:, :, 1:] != padded[:, :, :-1]  # (batch, features, time + 1): differs from the step before
     series, feature, start = np.nonzero(other[:, :, :-1] & (by_feature != 0))
     end = np.nonzero(other[:, :, 1:] & (by_feature != 0))[2] + 1
     return Segments(series=series, feature=feature, start=start, end=end)
@@ -251,8 +251,8 @@ def shape_of(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) 
 
     - ``outside``: number of changed entries outside the range of their feature in the training series
     - ``jumps``: number of steps, from or to a changed entry, in which a feature changes more than in any training
-      series; and of moves over two to six steps, and of bends, that are larger by a quarter than any in the training
-      series, and larger than the query's
+      series, plus the number of moves over two to six steps, and of bends, that are a quarter larger than any in the
+      training series and larger than the query's
     - ``stretch``: largest relative change of a limb's length against the query's at the same step; NaN if the features
       form no limb
     """
@@ -266,7 +266,7 @@ def shape_of(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) 
 def compare_shape(
     query: FloatArray, made: FloatArray, inside: BoolArray, info: SeriesInfo, skeleton: Skeleton | None
 ) -> dict[str, FloatArray]:
-    """Return the measures of :func:`shape_of` for series (batch, time, features), of which steps ``inside`` count."""
+    """Return the measures of :func:`shape_of` for series (batch, time, features), counting only steps ``inside``."""
     changed = differs(made, query) & inside[..., None]
     measured = dict.fromkeys(SHAPE, np.full(len(made), np.nan))
     tolerance = TOLERANCE * info.span
@@ -291,7 +291,7 @@ def excessive(
 ) -> BoolArray:
     """Return where moves over several steps, or bends, are larger than in real series (spans, answers, time, features).
 
-    A limit on single steps alone allows several large ones in a row, as no real series has them.
+    A limit on single steps alone would allow several large steps in a row, which no real series has.
     """
     spans, limits = (SPANS, info.max_moves) if measure is move_over else ((1, *SPANS), info.max_bends)
     found = np.zeros((len(spans), *made.shape), dtype=bool)
@@ -328,7 +328,7 @@ EQUAL = 1e-5  # relative difference below which distances are equal
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlausibilityReference:
-    """Real series that answers are compared with; build it with :meth:`fit`.
+    """Real series to compare answers with; build it with :meth:`fit`.
 
     Examples
     --------
@@ -356,7 +356,7 @@ class PlausibilityReference:
     ) -> PlausibilityReference:
         """Choose reference series, evenly spaced within each class, and measure the distances between them.
 
-        ``rows`` are those series, where they are chosen already.
+        ``rows`` are the reference series, if they are chosen already.
         """
         info = info.of_series  # side inputs never change
         if rows is None:
@@ -378,12 +378,12 @@ class PlausibilityReference:
     def measure(self, answers: Explanation) -> dict[str, FloatArray]:
         """Return four measures (answers,) of each counterfactual: ``distance``, and those of :func:`shape_of`.
 
-        The distance is the mean one to the 5 nearest reference series of the target class (root mean square of the
-        standardised differences over the steps that both have), as the share of reference series of that class that
-        are closer to their own nearest ones; NaN if the class has fewer than two series.
+        ``distance`` is the mean distance to the 5 nearest reference series of the target class (root mean square of
+        the standardised differences over the shared steps), as a percentile: the share of reference series of that
+        class that are closer to their own nearest ones. NaN if the class has fewer than two series.
         """
         answers = answers if answers.info.side is None else side_apart(answers)
-        n_steps = self.info.n_steps  # beyond them, no reference series has anything to compare with
+        n_steps = self.info.n_steps  # no reference series is longer
         made = Series(answers.counterfactual, answers.lengths)
         made = Series(made.values[:, :n_steps], np.minimum(made.steps, n_steps))
         rows = [slice(i, i + CHUNK) for i in range(0, max(len(made.values), 1), CHUNK)]
@@ -399,7 +399,7 @@ class PlausibilityReference:
                 continue
             distances = _distances(_standardised(made[rows], self.info), self.series[of_class])
             nearest = _mean_of_nearest(distances, distances.shape[1])
-            nearest *= 1 - EQUAL  # equal distances may differ in their last bits, by what else is computed
+            nearest *= 1 - EQUAL  # equal distances may differ in their last bits
             percentile[rows] = np.searchsorted(np.sort(self.own_distance[of_class]), nearest) / distances.shape[1]
         return percentile
 
@@ -448,7 +448,7 @@ def _distances(a: Series, b: Series) -> FloatArray:
 
 def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:
     """Return the mean of the 5 smallest distances of each row (rows, references); NaN with fewer than 2 references."""
-    k = min(NEIGHBOURS, n_references - 1)  # a reference series has one neighbour less than there are series
+    k = min(NEIGHBOURS, n_references - 1)  # a reference series is no neighbour of itself
     if k < 1:
         return np.full(len(distances), np.nan)
     return np.asarray(np.partition(distances, k - 1, axis=1)[:, :k].mean(1))

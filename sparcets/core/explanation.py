@@ -1,4 +1,4 @@
-"""Explanation: queries and counterfactuals, with all that is needed to describe, score and plot them."""
+"""Explanation: queries and counterfactuals, with everything needed to describe, score and plot them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Explanation:
     status
         ``unchanged``, ``generated``, ``refined``, ``neighbour`` or ``not_found``.
     reason
-        Why no counterfactual was found; of a valid answer, what the model itself says against it, or which law of the
-        data it breaks because of the constraints; empty for others.
+        Why no counterfactual was found; for a valid answer, a contradiction of the model itself, or the law of the data
+        that it violates because of the constraints; empty for others.
     query_index
         Index of the query among those passed to ``explain``.
     proba_before, proba_after
@@ -67,7 +67,7 @@ class Explanation:
     mutable
         Features that were allowed to change in this call.
     frozen
-        Entries (time, features) that were frozen in this call; None if none was.
+        Entries (time, features) that were frozen in this call; None without frozen entries.
     lengths
         True lengths of padded series, or None.
     ids, subjects
@@ -78,14 +78,14 @@ class Explanation:
     confidence
         The least probability of the target that counts as reached, or None.
     evidence
-        What speaks for each answer besides the explained classifier, None for methods without a selector; ``families``
-        to ``verdict`` below are its parts.
+        Evidence on each answer besides the explained classifier, None for methods without a selector; the properties
+        ``families`` to ``verdict`` below are its parts.
     numbers
         For a regressor, its predictions and the bounds of the targets; None for classes.
     side
         Side inputs of each answer's query, arrays (answers, …) by name; None if the model takes series alone.
     edit_lists
-        What the answers of a method that makes edits consist of; None for methods that give values.
+        The edits of each answer, for methods that make edits; None for other methods.
 
     Examples
     --------
@@ -164,7 +164,7 @@ class Explanation:
     def valid(self) -> BoolArray:
         """Whether the explained classifier gives the target its largest probability, and at least ``confidence``.
 
-        Of a regressor: whether its number lies within the target.
+        For a regressor: whether its number lies within the target.
         """
         return self.predictions.reached
 
@@ -182,22 +182,22 @@ class Explanation:
 
     @property
     def prediction_before(self) -> np.ndarray[Any, Any]:
-        """What the model predicts for each query: numbers (answers, outputs), or the class (answers,)."""
+        """Prediction for each query: numbers (answers, outputs), or the class (answers,)."""
         return self.predictions.before
 
     @property
     def prediction(self) -> np.ndarray[Any, Any]:
-        """What the model predicts for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
+        """Prediction for each counterfactual: numbers (answers, outputs), or the class (answers,)."""
         return self.predictions.after
 
     @property
     def target_names(self) -> StrArray:
-        """The target of each answer in words: the name of a class, or where the number has to lie."""
+        """The target of each answer as text: the name of a class, or where the number has to lie."""
         return self.predictions.targets
 
     @property
     def predictions(self) -> Predictions:
-        """What the model predicts before and after, also in words."""
+        """The model's predictions before and after, as values and as text."""
         return Predictions(self) if self.numbers is None else _NumberPredictions(self, self.numbers)
 
     @property
@@ -212,7 +212,7 @@ class Explanation:
 
     @property
     def share_changed(self) -> FloatArray:
-        """Share of the entries that may change which do, per answer."""
+        """Share of the entries that may change that do change, per answer."""
         free = self.may_change
         return np.asarray((self.changed & free).sum((1, 2)) / np.maximum(free.sum((1, 2)), 1))
 
@@ -253,24 +253,24 @@ class Explanation:
     def curve(self) -> Mapping[str, FloatArray]:
         """``share``, ``support`` and ``valid`` (answers, points) of smaller changes; no points without ``curve=True``.
 
-        ``share`` changed of what may change, smallest ``support`` over the families, and ``valid`` (1 or 0) by the
-        explained classifier; NaN where an answer has fewer points.
+        ``share`` of the mutable entries that change, smallest ``support`` over the families, and ``valid`` (1 or 0) by
+        the explained classifier; NaN where an answer has fewer points.
         """
         return self._known_evidence.curve
 
     @property
     def least_believed(self) -> FloatArray:
-        """Smallest share of what may change at which every family agrees; NaN if unknown."""
+        """Smallest share of changed entries at which every family agrees; NaN if unknown."""
         return _smallest(self.curve["share"], self.curve["support"] > MAJORITY)
 
     @property
     def flips_at(self) -> FloatArray:
-        """Smallest share of what may change at which the explained classifier predicts the target; NaN if unknown."""
+        """Smallest share of changed entries at which the explained classifier predicts the target; NaN if unknown."""
         return _smallest(self.curve["share"], self.curve["valid"] == 1)
 
     @property
     def fragile(self) -> BoolArray:
-        """Whether the explained classifier flips at less than a quarter of the changes that every family needs."""
+        """Whether the explained classifier flips at less than a quarter of the changes that all families need."""
         return np.asarray(self.flips_at < self.least_believed / FRAGILE)
 
     @property
@@ -330,7 +330,7 @@ class Explanation:
         return table_of_changes(self)
 
     def text(self, i: int = 0, *, short: bool = False, scores: Scores | None = None) -> str:
-        """Describe in sentences what answer ``i`` changes, and how reliable it is.
+        """Describe the changes of answer ``i``, and how reliable it is.
 
         Parameters
         ----------
@@ -347,7 +347,7 @@ class Explanation:
         return narrate(self._one(i), short=short, measures=None if scores is None else measures_of(scores, self)[i])
 
     def attribution(self) -> FloatArray:
-        """Return ``|delta|`` in standard deviations of each feature (answers, time, features): how much has to change.
+        """Return ``|delta|`` in standard deviations of each feature (answers, time, features): the size of the changes.
 
         Zero where nothing changes. Standard deviations are those of the training series, so that features of different
         units compare. Where ``valid`` is False, it is the attribution of an attempt.
@@ -355,10 +355,10 @@ class Explanation:
         return np.asarray(np.abs(self.delta) / self.info.scaler.scale[: self.delta.shape[2]], dtype=self.delta.dtype)
 
     def edits(self, i: int = 0) -> list[Edit]:
-        """Return the edits that answer ``i`` consists of, those that the model needs first.
+        """Return the edits of answer ``i``, those that the model needs first.
 
-        Answers of methods that give values, and of constraints that alter them, have an edit of the kind ``free`` for
-        every changed segment of a feature.
+        Methods without edits, and constraints that alter an answer, give one edit of the kind ``free`` for every
+        changed segment of a feature.
 
         >>> import sparcets as sp
         >>> from sparcets.testing.data import make_series
@@ -412,21 +412,21 @@ class Explanation:
 
 
 class Predictions:
-    """What a classifier says of the queries and answers of an explanation, as values, and of single ones in words."""
+    """Predictions of a classifier for the queries and answers of an explanation, as values and as text."""
 
-    head = "p(target)"  # what :meth:`say_after` tells, as the head of a column
+    head = "p(target)"  # head of the column with :meth:`say_after`
 
     def __init__(self, e: Explanation) -> None:
-        self.e, self.outputs = e, e.proba_after  # of the model, for the answers (answers, classes)
+        self.e, self.outputs = e, e.proba_after  # outputs of the model for the answers (answers, classes)
 
     @property
     def before(self) -> np.ndarray[Any, Any]:
-        """What is predicted for each query."""
+        """Prediction for each query."""
         return np.asarray(self.e.proba_before.argmax(1), dtype=np.int64)
 
     @property
     def after(self) -> np.ndarray[Any, Any]:
-        """What is predicted for each counterfactual."""
+        """Prediction for each counterfactual."""
         return np.asarray(self.outputs.argmax(1), dtype=np.int64)
 
     @property
@@ -441,28 +441,28 @@ class Predictions:
 
     @property
     def targets(self) -> StrArray:
-        """The targets in words (answers,)."""
+        """The targets as text (answers,)."""
         return np.asarray(np.array(self.e.class_names)[self.e.target])
 
     @property
     def subject(self) -> str:
-        """The target's probability, or the names of the outputs that were asked for."""
+        """The target's probability, or the names of the outputs in the target."""
         return f"p({self.e.target_names[0]})"
 
     def say_before(self, i: int = 0) -> str:
-        """Return the name of the class of the query, or its numbers that were asked for, with units."""
+        """Return the name of the query's class, or its numbers for the outputs in the target, with units."""
         return self.e.class_names[int(self.e.proba_before[i].argmax())]
 
     def say_after(self, i: int = 0) -> str:
         """Return the probability of the target, with as many digits as show that it is below the confidence.
 
-        Of a regressor: the numbers of the counterfactual that were asked for, with units.
+        For a regressor: the counterfactual's numbers for the outputs in the target, with units.
         """
         p = float(self.outputs[i, self.e.target[i]])
         return probability_below(p, self.e.confidence) if self.is_unsure(i) else f"{p:.2f}"
 
     def is_unsure(self, i: int = 0) -> bool:
-        """Return whether the target is predicted with less than the confidence asked for; numbers come without one."""
+        """Return whether the target's probability is below the required confidence; always False for a regressor."""
         proba, target = self.outputs[i : i + 1], self.e.target[i : i + 1]
         return bool(proba[0].argmax() == target[0]) and not is_reached(proba, target, self.e.confidence)[0]
 
@@ -472,7 +472,7 @@ class Predictions:
 
 
 class _NumberPredictions(Predictions):
-    """The same of a regressor, whose classes and probabilities do not exist."""
+    """Predictions of a regressor, which has no classes and probabilities."""
 
     head = "reached"
 

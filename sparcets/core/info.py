@@ -30,7 +30,7 @@ MIN_LIKELY = 0.7  # agreement with the classes in another order, for that order 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelCheck(Record):
-    """What ``fit`` found out about the model to explain; part of every explanation.
+    """Comparison of the model to explain with the labels of the fit; part of every explanation.
 
     Examples
     --------
@@ -41,24 +41,24 @@ class ModelCheck(Record):
     'the classes seem to be in another order'
     """
 
-    # Share of the labels that the model agrees with, and of the most frequent class. For numbers, the share of their
-    # variance that the model explains, and 0. None where the labels say nothing.
+    # Accuracy of the model, and share of the most frequent class. For numbers, the share of their variance that the
+    # model explains, and 0. None where the labels say nothing.
     score: float | None
     chance: float | None
-    n_series: int  # that were compared
-    held_out: bool  # whether they are known to be others than those it was trained on
-    consistent: bool = True  # whether it predicted the same when it was asked again
-    # Why no answer for this model is believed; phrases without a capital letter and a full stop. None for a model that
+    n_series: int  # number of compared series
+    held_out: bool  # whether the model is known not to be trained on these series
+    consistent: bool = True  # whether repeated predictions were the same
+    # Why no answer for this model is believed; phrases without a capital letter and a full stop. Empty for a model that
     # is better than chance and agrees with itself.
     doubts: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # what else was found, which does not concern every answer; such phrases, too
+    remarks: tuple[str, ...] = ()  # other findings, which do not concern every answer; also phrases
 
     @classmethod
     def of_classes(cls, said: IntArray, labels: IntArray, class_names: Sequence[str], *, held_out: bool) -> ModelCheck:
         """Compare predicted classes (batch,) with labels (batch,)."""
         n, names = len(labels), list(class_names)
         score, chance = float((said == labels).mean()), float(np.bincount(labels).max() / n)
-        p = (score * n + 1) / (n + 2)  # so that few series, all of them right, are no certainty
+        p = (score * n + 1) / (n + 2)  # so that a few correct predictions do not give certainty
         where = _where(n, held_out)
         doubts = []
         if chance == 1:
@@ -80,14 +80,16 @@ class ModelCheck(Record):
 
     @classmethod
     def of_numbers(cls, said: FloatArray, labels: FloatArray, center: Any, scale: Any, *, held_out: bool) -> ModelCheck:
-        """Compare predicted numbers with labels (batch, outputs), whose mean and spread in training are given."""
+        """Compare predicted numbers with labels (batch, outputs), given the mean and spread of the training labels."""
         n, where = len(labels), _where(len(labels), held_out)
         errors, spread = ((((values - labels) / scale) ** 2).mean(1) for values in (said, np.asarray(center)))
         if spread.mean() == 0:
             doubt = f"the labels of {where} are all equal, which cannot show what the model knows"
             return cls(score=None, chance=None, n_series=n, held_out=held_out, doubts=(doubt,))
         ratio = float(errors.mean() / spread.mean())
-        error = float((errors - ratio * spread).std() / (spread.mean() * np.sqrt(n)))  # of a ratio of two means
+        error = float(
+            (errors - ratio * spread).std() / (spread.mean() * np.sqrt(n))
+        )  # standard error of a ratio of two means
         doubts = []
         if n < 3 or 1 - ratio - STANDARD_ERRORS * error <= 0:
             doubts.append(
@@ -98,7 +100,7 @@ class ModelCheck(Record):
 
     @property
     def findings(self) -> list[str]:
-        """All that was found, in words."""
+        """All findings, as phrases."""
         return [*self.doubts, *self.remarks]
 
     def describe(self) -> list[str]:
@@ -124,15 +126,15 @@ def _where(n: int, held_out: bool) -> str:
 
 
 def _likely_order(said: IntArray, labels: IntArray, n_classes: int) -> IntArray | None:
-    """Return the label that each output of the model seems to stand for (classes,); None if that is its own.
+    """Return the label that each output of the model seems to stand for (classes,); None if it is the output's own.
 
-    Most series of every label that is exchanged must be predicted as the same other one.
+    For every exchanged label, most series must be predicted as the same other label.
     """
     from scipy.optimize import linear_sum_assignment
 
     counts = np.zeros((n_classes, n_classes))  # outputs by labels
     np.add.at(counts, (said, labels), 1)
-    # Among equals, as it is: the sum of what is added is less than one series.
+    # Break ties in favour of the identity: the sum of the additions is less than one series.
     outputs, found = linear_sum_assignment(counts + 0.5 / n_classes * np.eye(n_classes), maximize=True)
     moved = np.flatnonzero(found != outputs)
     agree, given = counts[moved, found[moved]], np.diag(counts)[found[moved]]
@@ -171,7 +173,7 @@ class Outcome(Record):
         return len(self.names)
 
     def summary(self) -> str:
-        """Say what is predicted.
+        """Return a description of the predicted numbers.
 
         >>> Outcome(names=("pressure",), units=("mmHg",), center=np.zeros(1), scale=np.ones(1)).summary()
         'numbers pressure (mmHg)'
@@ -192,8 +194,8 @@ class Outcome(Record):
     ) -> str:
         """Return numbers (outputs,), or those of some outputs, as text with units.
 
-        A number that is not within its ``bounds`` (outputs, 2), or that is told ``beside`` another one (outputs,), has
-        as many digits as show the difference.
+        A number has enough digits to show that it is outside its ``bounds`` (outputs, 2), and to differ from the
+        number printed ``beside`` it (outputs,).
 
         >>> pressure = Outcome(names=("p",), units=("mmHg",), center=np.zeros(1), scale=np.ones(1))
         >>> pressure.say(np.array([41.23456])), pressure.say(np.array([29.99999]), bounds=np.array([[30, np.inf]]))
@@ -226,7 +228,7 @@ def _number(value: float, bounds: FloatArray | None) -> str:
 
 
 def default_output_names(n_outputs: int) -> tuple[str, ...]:
-    """Return names for the numbers that a model predicts, where none are known.
+    """Return default names for the numbers that a model predicts.
 
     >>> default_output_names(1), default_output_names(2)
     (('number',), ('output 0', 'output 1'))
@@ -254,17 +256,17 @@ class SeriesInfo(Record):
     mutable: BoolArray  # per feature, whether it may change
     binary: BoolArray  # per feature, whether its training values are 0 and 1
     max_moves: FloatArray  # largest change over at most each number of steps in SPANS (spans, features)
-    # Largest bend, how much more a feature moves in one step than in the one before, and the same for each number of
-    # steps in SPANS (1 + spans, features).
+    # Largest bend (difference of consecutive moves of a feature) over one step and over each number of steps in SPANS
+    # (1 + spans, features).
     max_bends: FloatArray
     span: FloatArray  # largest minus smallest training value; changes below 1e-6 of it do not count (features,)
     low: FloatArray  # smallest and largest training value (features,)
     high: FloatArray
     max_step: FloatArray  # largest change between two consecutive steps (features,)
     scaler: Scaler  # mean and standard deviation per feature on the training series
-    outcome: Outcome | None = None  # what the model predicts, if it predicts numbers; None for classes
-    side: SideInputs | None = None  # of the model, which are the last features here and never change
-    model: ModelCheck | None = None  # how the model compared with the labels; None before that is known
+    outcome: Outcome | None = None  # the numbers that the model predicts; None for classes
+    side: SideInputs | None = None  # side inputs of the model: the last features here, which never change
+    model: ModelCheck | None = None  # comparison of the model with the labels; None before it is known
 
     @cached_property
     def n_features(self) -> int:
@@ -273,7 +275,7 @@ class SeriesInfo(Record):
 
     @cached_property
     def of_series(self) -> SeriesInfo:
-        """What is known of the series alone, without side inputs."""
+        """The same for the series alone, without side inputs."""
         if self.side is None:
             return self
         n = self.n_features - self.side.n_columns
@@ -294,17 +296,17 @@ class SeriesInfo(Record):
     @cached_property
     def constant(self) -> BoolArray:
         """Per feature, whether its training values differ by rounding only."""
-        # Of such a feature the scale is 1; a standard deviation of 1 needs values that are 2 apart.
+        # The scale of a constant feature is 1; a standard deviation of 1 needs values that are 2 apart.
         return np.asarray((self.scaler.scale == 1) & (self.span < 2))
 
     @property
     def model_doubts(self) -> tuple[str, ...]:
-        """Why no answer for the model is believed, in words; empty where nothing speaks against it."""
+        """Reasons why no answer for the model is believed, as phrases; empty if there are none."""
         return () if self.model is None else self.model.doubts
 
     @property
     def task(self) -> Task:
-        """What models of these series do: ``"classification"`` or ``"regression"``."""
+        """Task of models of these series: ``"classification"`` or ``"regression"``."""
         return "regression" if self.is_regression else "classification"
 
     @property
@@ -314,13 +316,13 @@ class SeriesInfo(Record):
 
     @property
     def numbers(self) -> Outcome:
-        """What a regressor predicts; nothing else is asked for it."""
+        """The outputs of a regressor; only for regressors."""
         assert self.outcome, "a classifier predicts no numbers"
         return self.outcome
 
     @property
     def predicts(self) -> str:
-        """What models of these series predict, in words."""
+        """Description of what models of these series predict."""
         return self.outcome.summary() if self.outcome else f"classes {', '.join(self.class_names)}"
 
     def feature_index(self, feature: int | str) -> int:

@@ -1,8 +1,7 @@
-"""Laws: what holds in all training series, and so in every answer.
+"""Laws: relations that hold in all training series, and so in every answer.
 
-Found are linear identities, orders between features that their ranges do not imply, whole numbers, lengths of limbs and
-angles of joints. Each is tested against chance: in series whose features were exchanged at random, a law that says
-something is broken.
+There are linear identities, orders between features that their ranges do not imply, whole numbers, lengths of limbs and
+angles of joints. Each is tested against chance: a law counts only if it fails when features are shuffled across series.
 """
 
 from __future__ import annotations
@@ -18,21 +17,21 @@ from sparcets.core.seeding import generator
 from sparcets.core.series import BoolArray, FloatArray, Series
 from sparcets.motion.skeleton import coordinate_groups, find_skeleton
 
-MOST_ROWS = 20_000  # steps that are looked at
-EXACT = 1e-3  # standard deviations by which an identity may be missed, by rounding in recordings
-MOST_TERMS = 8  # features in an identity; more say nothing to a reader
+MOST_ROWS = 20_000  # steps that are used
+EXACT = 1e-3  # standard deviations by which an identity may be off, because recordings are rounded
+MOST_TERMS = 8  # features in an identity; longer ones are not readable
 FEWEST_BROKEN = 10  # series that break an order where features are exchanged between series, at least
-TOGETHER = 0.7  # correlation from which on a single one is enough
+TOGETHER = 0.7  # correlation from which a single such series is enough
 RIGID = 0.02  # relative deviation of a distance between two points, within a series, below which it is a limb
 FREE_TURN = 5.5  # radians; a joint that turns further has no limit
-TURN = 0.02  # radians by which a joint may exceed its limit before that is a breach
-ROUNDING = 4  # last digits of values that a breach of a law exceeds
-MARGIN = 0.01  # radians by which a limit of a joint exceeds what was seen, for rounding
+TURN = 0.02  # radians by which a joint may exceed its limit without a violation
+ROUNDING = 4  # last digits of values by which a law may be off without a violation
+MARGIN = 0.01  # radians by which a limit of a joint exceeds the training data, for rounding
 
 
 @dataclass(frozen=True, kw_only=True)
 class Law:
-    """Something that holds in all training series.
+    """A relation that holds in all training series.
 
     Attributes
     ----------
@@ -41,9 +40,9 @@ class Law:
     features
         Names of the features.
     text
-        The law in words.
+        Description of the law.
     name
-        By which ``ExplainerConfig(without_laws=[…])`` leaves it out.
+        The name by which ``ExplainerConfig(without_laws=[…])`` disables it.
 
     Examples
     --------
@@ -58,7 +57,7 @@ class Law:
 
     @classmethod
     def of(cls, kind: str, features: Iterable[str], text: str, about: str) -> Law:
-        """Return a law, named by its kind and what it is about."""
+        """Return a law, named by its kind and its subject."""
         return cls(kind=kind, features=tuple(features), text=text, name=f"{kind} {about}")
 
     def __str__(self) -> str:
@@ -76,8 +75,8 @@ def find_laws(
 ) -> tuple[tuple[Law, ...], Coordinates]:
     """Return the laws of training series in the data's own units, and the coordinates in which they cannot be broken.
 
-    Changes of a feature below its ``tolerance`` (features,) are none. The seed is that of an exchange of features
-    between series. Laws of the names ``without`` are left out.
+    Changes of a feature below its ``tolerance`` (features,) are ignored. The seed is for shuffling features across
+    series. Laws with the names ``without`` are left out.
 
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 20, 3))
@@ -97,11 +96,11 @@ def find_laws(
     follows = {feature for _, (feature, _) in found}
     limbs = [(law, what) for law, what in _limbs(series, names, units, follows) if law.name not in without]
     turned = {feature for law, what in limbs if law.kind == "limb" for feature in what[1]}
-    # What a limb carries has no further laws: to keep them would break the limb.
+    # Features at the end of a limb get no other law, since enforcing it would change the limb's length.
     found = [(law, what) for law, what in found if not turned & {what[0], *np.flatnonzero(what[1]).tolist()}]
     if len(rows):
         orders = _orders(series, names, units, generator(seed, "orders"))
-        # What follows others keeps its order as far as these do.
+        # Dependent features keep their order as far as the features that they depend on do.
         found += [(law, pair) for law, pair in orders if not (turned | follows) & set(pair)]
         found += [(law, feature) for law, feature in _whole(rows, names) if feature not in turned]
     found += limbs
@@ -133,10 +132,10 @@ def _identities(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, tuple
     z = (rows[:, moving] - center[moving]) / scale[moving]
     covariance = z.T @ z / len(z)
     value, vector = np.linalg.eigh(covariance)
-    null = vector[:, value < EXACT**2].T  # directions in which nothing varies
+    null = vector[:, value < EXACT**2].T  # directions without variance
     found = []
     for weights in _reduced(null):
-        dependent = int(np.argmax(np.abs(weights) * (np.arange(len(weights)) + len(weights))))  # of equals, the last
+        dependent = int(np.argmax(np.abs(weights) * (np.arange(len(weights)) + len(weights))))  # the last of equal ones
         others = -weights / weights[dependent] * scale[moving[dependent]] / scale[moving]
         others[dependent] = 0.0
         others = _round(others)
@@ -154,7 +153,7 @@ def _identities(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, tuple
         name, told = names[feature], _written(names, whole, constant)
         features = (name, *(names[f] for f in np.flatnonzero(whole)))
         found.append((Law.of("identity", features, f"{name} = {told}", f"of {name}"), (feature, whole)))
-    # What depends on a dependent feature is written by what that depends on.
+    # Replace dependent features on the right-hand side by the features that they depend on.
     dependents = {feature for _, (feature, _) in found}
     return [(law, what) for law, what in found if not dependents & set(np.flatnonzero(what[1]).tolist())]
 
@@ -179,7 +178,7 @@ def _reduced(null: FloatArray) -> FloatArray:
 
 
 def _round(weights: FloatArray) -> FloatArray:
-    """Return weights, as whole numbers or small fractions where they are that up to what cannot be measured."""
+    """Return weights rounded to whole numbers or small fractions where the difference cannot be measured."""
     for denominator in (1, 2, 3, 4, 5, 10):
         near = np.rint(weights * denominator) / denominator
         if np.abs(near - weights).max() < 2e-3:
@@ -209,7 +208,7 @@ def _whole(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, int]]:
 def _orders(
     series: Series, names: Sequence[str], units: Sequence[str] | None, rng: np.random.Generator
 ) -> list[tuple[Law, tuple[int, int]]]:
-    """Find pairs of features of which the first is never larger, though values of other series would be."""
+    """Find pairs of features of which the first is never larger within a series, but is larger across series."""
     values = np.where(series.measured, series.values, np.nan)
     low, high = np.nanmin(values, axis=(0, 1)), np.nanmax(values, axis=(0, 1))
     n = len(names)
@@ -243,7 +242,7 @@ def _limbs(
 ) -> list[tuple[Law, Any]]:
     """Find limbs, by the names of points or by distances that do not vary, and the angles between them.
 
-    Points with a feature that ``follows`` others are the end of no limb but those that their names tell.
+    A point with a feature that ``follows`` others is the end of a limb only if its name says so.
     """
     skeleton = find_skeleton(names, units)
     if skeleton is None:
@@ -272,7 +271,7 @@ def _limbs(
 
 
 def _is_place(at: Sequence[int], names: Sequence[str], skeleton: Any) -> bool:
-    """Return whether features are a point like those of the skeleton: as many coordinates, by the same axes."""
+    """Return whether features are a point like those of the skeleton: with the same number and names of axes."""
     like = next(iter(skeleton.points.values()))
     axes = [names[f][-1].lower() for f in like]
     return len(at) == len(like) and sorted(names[f][-1].lower() for f in at) == sorted(axes)
@@ -297,7 +296,7 @@ def _tree(
             beside[end].append(start)
     motion = {stem: float(np.nanmean(np.nanstd(values[..., list(at)], axis=1))) for stem, at in points.items()}
     limbs, seen = [], set()
-    for stem in sorted(points, key=lambda one: motion[one]):  # what moves least is the trunk
+    for stem in sorted(points, key=lambda one: motion[one]):  # the trunk moves least
         queue = [stem] if stem not in seen and beside[stem] else []
         seen |= set(queue)
         while queue:
@@ -337,10 +336,10 @@ def _joints(
 def breaches(
     coordinates: Coordinates, series: FloatArray, query: FloatArray
 ) -> Iterator[tuple[str, tuple[int, ...], BoolArray]]:
-    """Yield where series break each law that their queries obey.
+    """Yield where series violate each law that their queries obey.
 
-    What rounding and changes below the tolerance miss is no breach. Each is told by the kind of the law, its features,
-    and the steps (batch, time) at which it is broken.
+    Deviations within rounding or tolerance are not violations. Each item is the kind of the law, its features, and a
+    mask of the steps (batch, time) at which it is violated.
     """
     own, made = query.astype(np.float64), series.astype(np.float64)
     change = np.nan_to_num(made - own)
@@ -378,7 +377,7 @@ def breaches(
 
 
 def breaks(coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:
-    """Return whether series (batch, time, features) break a law that their queries obey (batch,)."""
+    """Return whether series (batch, time, features) violate a law that their queries obey (batch,)."""
     broken = np.zeros(len(series), dtype=bool)
     for *_, where in breaches(coordinates, series, query):
         broken |= where.any(1)

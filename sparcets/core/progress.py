@@ -1,8 +1,8 @@
 """Progress bars on stderr of a terminal or in a notebook; or progress events for a program that displays them itself.
 
-And pauses of long work, in which something more urgent comes first.
+Long computations also yield to urgent work here.
 
-The environment variable ``SPARCETS_PROGRESS=0`` switches all of them off that are not asked for by ``progress=True``.
+The environment variable ``SPARCETS_PROGRESS=0`` turns off all progress bars except with ``progress=True``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 
 def in_notebook() -> bool:
-    """Return whether this code runs in the kernel of a notebook; a console of IPython is a terminal like any other."""
+    """Return whether this code runs in the kernel of a notebook; a console of IPython is a terminal."""
     get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
     return getattr(get_shell() if get_shell else None, "kernel", None) is not None
 
@@ -48,7 +48,7 @@ def _cell(value: object) -> str:
 
 
 OFF = ("0", "off", "false", "no")  # values of SPARCETS_PROGRESS
-REDRAWN = 0.2  # seconds between two drawings in a notebook, where each is a message to the browser
+REDRAWN = 0.2  # seconds between two updates in a notebook, each of which is a message to the browser
 WIDTH = 20  # characters of the bar in a notebook
 
 
@@ -76,7 +76,7 @@ def report_progress_to(listener: Listener) -> Iterator[None]:
 
 
 class Bar:
-    """Tells a listener the progress of a long computation."""
+    """Reports the progress of a long computation to a listener."""
 
     def __init__(self, listener: Listener, title: str, total: float | None) -> None:
         self.listener, self.title, self.total, self.done = listener, title, total, 0.0
@@ -89,7 +89,7 @@ class Bar:
 
 
 def _ignore(*_: object) -> None:
-    """Listen to nothing."""
+    """Ignore an event."""
 
 
 class _NotebookBar(Bar):
@@ -126,7 +126,7 @@ class _NotebookBar(Bar):
 
 
 def _is_shown() -> bool:
-    """Return whether a bar is drawn that nobody has decided on."""
+    """Return the default for ``show=None``."""
     if os.environ.get("SPARCETS_PROGRESS", "").strip().lower() in OFF:
         return False
     return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())  # without a console, there is no stderr

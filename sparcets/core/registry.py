@@ -1,4 +1,4 @@
-"""Registry: names of classes and functions that are imported on use.
+"""Registry: names of classes and functions that are imported on first use.
 
 A registry is data, ``{"nearest": "sparcets.methods.nearest:Nearest"}``, so listing its names imports nothing.
 Other packages add entries through an entry point group in their ``pyproject.toml``.
@@ -20,7 +20,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("counterganx", ["countergan", "gan"])
     " Did you mean 'countergan'?"
-    >>> did_you_mean("gan", ["countergan", "gan"])  # spelt right, so that something else is wrong
+    >>> did_you_mean("gan", ["countergan", "gan"])  # the spelling is correct
     ''
     """
     names = list(known)
@@ -35,7 +35,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
     """Build the error for an unknown name, with a suggestion and the known names."""
     names = list(known)
     shown = ", ".join(names[:30]) + (f", … ({len(names)} in all)" if len(names) > 30 else "")
-    # Names are text: the feature 5 of 3 is none, though one of them may be called "5".
+    # Names are text: of 3 features, the index 5 does not exist, even if a feature is called "5".
     given = name if isinstance(name, str) else quoted(name)
     is_name = not isinstance(name, str) and given in names
     hint = f" For the name, write {given!r}." if is_name else did_you_mean(given, names)
@@ -57,7 +57,7 @@ def require_extra(module: str, purpose: str, extra: str) -> Any:
 class Registry:
     """Names of one kind of object, each with its location ``module:attribute`` and a line about it for listings.
 
-    Other packages register their entries under an entry point group, if there is one.
+    Other packages can register entries under an entry point group.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ import numpy as np
 
 from sparcets.core.errors import ConfigError, quoted
 
-# Held by whatever moves a global random state until it has restored it: two at once would draw each other's numbers.
+# Held while a global random state is changed, until it is restored: concurrent users would interfere.
 RANDOM_STATE_LOCK = threading.RLock()
 
 

@@ -1,6 +1,6 @@
-"""Series, always ``(batch, time, features)``: of one or several lengths, in which values may be missing; their scale.
+"""Series, always ``(batch, time, features)``, of one or several lengths, with or without missing values; their scale.
 
-Also the check of series as users pass them, which public methods call once, and what a number is.
+Also the checks of series that users pass, which public methods call once, and of numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ StrArray: TypeAlias = NDArray[np.str_]
 
 NO_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 _BLOCK = 2**22  # entries checked for finiteness at a time
-LARGEST = float(np.finfo(np.float32).max)  # of any series: standardised ones are float32 in most networks
+LARGEST = float(np.finfo(np.float32).max)  # value of any series, since most networks compute in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +41,8 @@ class Series:
     """
 
     values: FloatArray  # (batch, time, features); zero beyond the length of each series, NaN where nothing was measured
-    # Length of each series (batch,); None where all are as long as the array. Only models, which take series of one
-    # length by a shorter way, need to see the difference: everything else asks inside, measured or by_length.
+    # Length of each series (batch,); None if all are as long as the array, which only models need to distinguish: other
+    # code uses inside, measured or by_length.
     lengths: IntArray | None = None
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Series:
 
     @property
     def unequal(self) -> bool:
-        """Whether the series have lengths of their own."""
+        """Whether the series may have different lengths."""
         return self.lengths is not None
 
     @cached_property
@@ -74,7 +74,7 @@ class Series:
 
     @cached_property
     def gaps(self) -> BoolArray | None:
-        """Which entries are missing (batch, time, features); None if none is."""
+        """Which entries are missing (batch, time, features); None without missing entries."""
         return missing_entries(self.values)
 
     @property
@@ -116,7 +116,7 @@ class Series:
         return (self[start : start + size] for start in range(0, len(self), size))
 
     def blank(self, n_steps: int | None = None) -> Series:
-        """Return the series with zeros beyond their lengths, whatever is there, in an array of ``n_steps`` steps.
+        """Return the series with padding set to zero, in an array of ``n_steps`` steps.
 
         >>> Series(np.array([[[1.0], [np.nan]]]), np.array([1])).blank(3).values.ravel()
         array([1., 0., 0.])
@@ -141,16 +141,16 @@ class Series:
 
     @property
     def unmeasured(self) -> BoolArray:
-        """Of which features each series has no value (batch, features)."""
+        """Which features of each series have no value at all (batch, features)."""
         empty = np.isnan(self.values[:, 0])
         suspects = np.flatnonzero(empty.any(1))  # few, where most series start with a value
         empty[suspects] = ~self[suspects].measured.any(1)
         return empty
 
     def filled(self, rule: str = "forward", *, otherwise: float = np.nan) -> Series:
-        """Return the series without gaps; ``otherwise`` is the value of a feature that a series has no value of.
+        """Return the series without gaps; ``otherwise`` fills features without any value.
 
-        The rule ``"forward"`` takes the last value before, for the first entries the next one; ``"mean"`` takes the
+        The rule ``"forward"`` takes the previous value, or the next value for the first entries; ``"mean"`` takes the
         mean of the feature in the same series.
 
         >>> some = Series(np.array([[[np.nan], [1.0], [np.nan], [3.0]]]))
@@ -170,11 +170,10 @@ class Series:
         return self.with_values(np.where(self.gaps, value, X).astype(X.dtype, copy=False))
 
     def resampled(self, n_steps: int | IntArray) -> FloatArray:
-        """Return each series' own part, interpolated linearly to other numbers of steps.
+        """Return each series without padding, interpolated linearly to other numbers of steps.
 
-        So a series of another length can stand beside a query step by step, from its beginning to its end. To cut it
-        would lose its end, and could not fill a longer query. Beyond a series' own ``n_steps`` (one for all, or one
-        each), its last step is repeated.
+        So a series of another length can be compared with a query step by step, from beginning to end. After the
+        ``n_steps`` (one number, or one per series), the last step is repeated.
 
         >>> Series(np.array([[[0.0], [2.0], [9.0]]]), np.array([2])).resampled(3).ravel()
         array([0., 1., 2.])
@@ -182,7 +181,7 @@ class Series:
         X, old = self.values, self.steps[:, None]
         new = np.broadcast_to(np.asarray(n_steps), len(X))[:, None]  # (batch, 1)
         steps = np.arange(int(new.max()) if len(X) else 0)
-        # Equal lengths give whole numbers exactly, and with them the series' own bits.
+        # Equal lengths give exact whole numbers, and so the series bit for bit.
         where = np.minimum(steps * (old - 1) / np.maximum(new - 1, 1), old - 1)  # (batch, new time)
         before = where.astype(np.int64)
         after, rows = np.minimum(before + 1, old - 1), np.arange(len(X))[:, None]
@@ -255,7 +254,7 @@ class Scaler(Record):
     def exact_from(self, first: int) -> Scaler:
         """Return a scaler with powers of two as scales from a feature on, and multiples of them as centres.
 
-        So ordinary values come back from :meth:`transform` bit for bit, and a model gets them as they were given.
+        So ordinary values survive :meth:`transform` and back bit for bit, and a model gets the user's values.
         """
         center, scale = self.center.copy(), self.scale.copy()
         scale[first:] = 2.0 ** np.round(np.log2(scale[first:]))
@@ -289,12 +288,12 @@ def without_gaps(query: FloatArray, counterfactual: FloatArray) -> tuple[FloatAr
 
 
 def compare_pairs(a: Series, b: Series) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return how all pairs of series differ in what both have, as arrays (len(a), len(b)).
+    """Return differences of all pairs of series over the entries that both have, as arrays (len(a), len(b)).
 
-    They cost one matrix product instead of an array of differences: Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab, where what is
-    missing or padding is 0 in the products and masked in the squares. The arrays are the sum of the squared
-    differences, which may be below 0 by rounding, Σ a² + Σ b², and the number of steps that both have; of entries,
-    divided by the number of features, where some are missing.
+    One matrix product replaces an array of differences: Σ (a - b)² = Σ a² + Σ b² - 2 Σ ab, where missing entries and
+    padding are 0 in the products and masked in the squares. The arrays are the sum of the squared differences, which
+    rounding may make negative, Σ a² + Σ b², and the number of shared steps; with missing values, the number of shared
+    entries divided by the number of features.
     """
     if a.gaps is None and b.gaps is None:
         x, y = (one.values * one.inside[..., None] for one in (a, b))
@@ -310,7 +309,7 @@ def compare_pairs(a: Series, b: Series) -> tuple[FloatArray, FloatArray, FloatAr
 
 
 def bend_over(X: FloatArray, span: int) -> FloatArray:
-    """Return by how much series (batch, time, features) bend: how much their moves over ``span`` steps change at once.
+    """Return the bends of series (batch, time, features): the differences of consecutive moves over ``span`` steps.
 
     >>> bend_over(np.array([[[1.0], [2.0], [4.0]]]), 1).tolist()
     [[[1.0]]]
@@ -329,14 +328,14 @@ def move_over(X: FloatArray, span: int) -> FloatArray:
 
 
 def is_integer(value: Any) -> bool:
-    """Return whether a value is a whole number of Python or NumPy; True and False are none."""
+    """Return whether a value is an integer of Python or NumPy; bool is excluded."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a number of Python or NumPy other than NaN; True and False are none.
+    """Return whether a value is a number of Python or NumPy other than NaN; bool is excluded.
 
-    An integer beyond all floats is none either.
+    Integers too large for a float are rejected.
 
     >>> [is_number(value) for value in (1, np.float32(0.5), np.inf, np.nan, True, "1", 10**400)]
     [True, True, True, False, False, False, False]
@@ -347,7 +346,7 @@ def is_number(value: Any) -> bool:
 
 
 def missing_entries(X: FloatArray) -> BoolArray | None:
-    """Return which entries of series are missing (batch, time, features); None if none is.
+    """Return which entries of series are missing (batch, time, features); None without missing entries.
 
     >>> missing_entries(np.ones((1, 2, 1))), missing_entries(np.array([[[1.0], [np.nan]]])).ravel().tolist()
     (None, [False, True])
@@ -360,7 +359,7 @@ def missing_entries(X: FloatArray) -> BoolArray | None:
 
 
 def differs(made: FloatArray, query: FloatArray) -> BoolArray:
-    """Return which entries are not those of the query; a missing entry does not differ."""
+    """Return which entries differ from the query's; missing entries do not."""
     return np.asarray((made != query) & ~np.isnan(query))
 
 
@@ -377,9 +376,9 @@ def check_series(
     """Return ``X`` as floats (batch, time, features) within the range of float32; NaN where ``gaps`` are allowed.
 
     float32 and float64 keep their type, so that a wrapped model receives exactly what the user passed. ``X`` is
-    anything NumPy can convert to numbers; masked entries are missing, and so are None and NA of pandas. A series that
-    is missing altogether is an error. The numbers of features and steps are those of a fitted ``owner``, if they must
-    match; ``first`` is the index of the first series for messages, if ``X`` is a part of a larger array.
+    anything NumPy can convert to numbers; masked entries, None and pandas' NA are missing. A series without any value
+    is an error. The numbers of features and steps are those of a fitted ``owner``, if they must match; ``first`` is the
+    index of the first series for messages, if ``X`` is a part of a larger array.
     """
     array = as_array(X, name, "Pass a list of arrays (time, features), or pad the series and pass lengths=.", gaps=True)
     if array.ndim != 3:
@@ -415,9 +414,9 @@ def check_padded(
 ) -> tuple[FloatArray, IntArray | None]:
     """Return series as :func:`check_series` does, and their true lengths, or None without padding.
 
-    ``X`` may be a list of series (time, features) of unequal length. Padding becomes zero, whatever it holds. With
-    lengths, there may be more or less of it than in the fit. The sizes must be ``like`` those of a fitted ``owner``; if
-    that was fitted on series of unequal length, lengths are needed, and series may be ``longer`` than those of the fit.
+    ``X`` may be a list of series (time, features) of unequal length. Padding is set to zero. With lengths, there
+    may be more or less of it than in the fit. The sizes must be ``like`` those of a fitted ``owner``; if it was fitted
+    on series of unequal length, lengths are needed, and series may be ``longer`` than those of the fit.
     """
     n_features, n_steps, unequal = (getattr(like, name, None) for name in ("n_features", "n_steps", "unequal"))
     if isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1:
@@ -460,7 +459,7 @@ def _read_list(X: Any, *, unequal: bool | None) -> tuple[FloatArray, IntArray] |
     series = [_as_float(one, f"X[{i}]") for i, one in enumerate(series)]
     steps, features = ({one.shape[axis] for one in series} for axis in (0, 1))
     if len(steps) == len(features) == 1 and not unequal:
-        return None  # an array of them is enough
+        return None  # they form an array
     if len(features) > 1:
         hint = " They look like (features, time): pass [x.T for x in X]." if len(steps) == 1 else ""
         found = ", ".join(str(n) for n in sorted(features)[:4])
@@ -472,8 +471,8 @@ def _read_list(X: Any, *, unequal: bool | None) -> tuple[FloatArray, IntArray] |
 def as_array(values: Any, name: str, ragged_hint: str, *, gaps: bool = False) -> np.ndarray[Any, Any]:
     """Return values as an array; raise where they cannot be one, with a hint.
 
-    Masked entries become NaN where ``gaps`` are allowed, and are an error elsewhere: as an array of its own, the data
-    beneath a mask would count as measured.
+    Masked entries become NaN where ``gaps`` are allowed, and are an error elsewhere: a plain array would expose the
+    data beneath the mask.
     """
     try:
         return np.asarray(_without_masks(values, name, gaps=gaps) if _is_masked(values) else values)
@@ -486,7 +485,7 @@ def as_array(values: Any, name: str, ragged_hint: str, *, gaps: bool = False) ->
 
 
 def _is_masked(values: Any) -> bool:
-    """Return whether an array, or one of a nested list, has masked entries."""
+    """Return whether an array, or any array in a nested list, has masked entries."""
     if isinstance(values, (list, tuple)):
         return any(isinstance(v, (list, tuple, np.ma.MaskedArray)) and _is_masked(v) for v in values)
     return isinstance(values, np.ma.MaskedArray) and bool(np.any(values.mask))
@@ -509,7 +508,7 @@ def _as_float(array: np.ndarray[Any, Any], name: str) -> FloatArray:
     if array.dtype in (np.float32, np.float64):
         return array
     if array.dtype.kind == "f":  # of another size or byte order
-        with np.errstate(over="ignore"):  # of a longer type; infinity is told by its place
+        with np.errstate(over="ignore"):  # from a longer type; infinity is reported with its position
             return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
@@ -537,7 +536,7 @@ def _number(value: Any) -> float:
 def _check_finite(array: FloatArray, name: str, first: int, *, gaps: bool) -> FloatArray:
     block = max(1, _BLOCK // array[0].size)  # a mask over all entries would need a quarter of the array's memory
     parts = (array[start : start + block] for start in range(0, len(array), block))
-    # A dot product is small only if all entries are, and is multi-threaded; check single entries only if it is not.
+    # A dot product is small only if all entries are, and is multi-threaded; check single entries only if it is large.
     with np.errstate(all="ignore"):
         if all(float(np.dot(flat, flat)) <= LARGEST**2 for flat in (part.reshape(-1) for part in parts)):
             return array
@@ -565,7 +564,7 @@ def _check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> F
     """Return series whose entries are within the range of float32, or gaps if these are allowed; raise otherwise."""
     wrong = (np.abs(array) > LARGEST) | (np.isnan(array) & (not gaps))
     positions = np.argwhere(wrong)
-    if not len(positions):  # all entries are small enough, only their squares are not; or there are gaps
+    if not len(positions):  # all entries are small enough, but not their squares; or there are gaps
         return _with_gaps(array, name, first) if gaps else array
     where = tuple(int(i) for i in positions[0])
     value, series = array[where], first + where[0]
@@ -588,7 +587,7 @@ def _check_entries(array: FloatArray, name: str, first: int, *, gaps: bool) -> F
 
 
 def _with_gaps(array: FloatArray, name: str, first: int) -> FloatArray:
-    """Return series with gaps, all marked by the same bits, so that equal series have equal digests."""
+    """Return series whose gaps all have the same bits, so that equal series have equal digests."""
     missing = np.isnan(array)
     rows = np.flatnonzero(missing.all((1, 2)))
     if len(rows):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Rule = Literal["refuse", "forward", "mean"]
-MANY = 4096  # series from which on `sized` keeps the batch size; with fewer series it is smaller
+MANY = 4096  # number of series from which `sized` keeps the batch size; with fewer series it is smaller
 
 
 SIZES = {"hidden": ">= 1", "layers": ">= 1"}  # limits of networks
@@ -64,9 +64,9 @@ class ClassifierConfig(Config):
     def sized(self, n_series: int, *, steps: int = 1500) -> ClassifierConfig:
         """Return these settings for a number of series, such that training takes about as long for many as for few.
 
-        Few series (less than ``MANY``) come in batches a quarter as large. Epochs are at most those set, fewer where
-        they would take more than ``steps`` steps of optimisation, but 10 at least; patience is a fifth of them, or what
-        was set where that is more.
+        With less than ``MANY`` series, batches are a quarter as large. There are at most ``epochs`` epochs, fewer if
+        they would take more than ``steps`` steps of optimisation, but at least 10; patience is a fifth of them, or the
+        set value if that is larger.
 
         Examples
         --------
@@ -122,7 +122,7 @@ class TrainConfig(Config):
     balance: bool = False  # cut queries and targets to equal numbers, as the published code does
     patience: int = 0  # epochs without a better generator loss before it stops; 0: never, as in the paper
     check_every: int = 100  # steps between checks for divergence
-    restarts: int = 1  # times that a failed training begins again from other weights; 0: it goes on, as in the paper
+    restarts: int = 1  # restarts of a failed training from other weights; 0: it continues, as in the paper
 
 
 TERMS = ("adversarial", "classification", "similarity", "sparsity", "smoothness")  # of the generator's loss
@@ -131,10 +131,10 @@ FAMILIES = ("neural", "convolutions", "quantiles", "intervals")  # of models, se
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MethodConfig(Config):
-    """What every method has.
+    """Settings of every method.
 
-    ``neutral`` names the fields (of parts, with a dot) that change neither the fitted state nor the answers, or by
-    rounding only; every other field does, and a test over the registry shows it.
+    ``neutral`` names the fields (nested ones with a dot) that change neither the fitted state nor the answers, except
+    for rounding; every other field does, and a test over the registry shows it.
     """
 
     limits: ClassVar[dict[str, str]] = {"batch_size": ">= 1"}
@@ -147,7 +147,7 @@ class MethodConfig(Config):
     device: str = "auto"
 
     def deciding_values(self) -> dict[str, Any]:
-        """Return the plain values of all fields that are not neutral: what decides the fitted state and the answers."""
+        """Return the plain values of all fields that are not neutral, which determine the state and the answers."""
         values = self.to_dict()
         for name in self.neutral:
             *parts, last = name.split(".")
@@ -199,7 +199,7 @@ class LossWeights(Config):
     smoothness: float = 1.0
 
     def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
+        """Return descriptions of what is wrong with the values."""
         return Config.problems(self) or ([] if any(self.to_dict().values()) else ["at least one weight must be > 0"])
 
 
@@ -224,15 +224,15 @@ class ExplainerConfig(MethodConfig):
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
     proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator proposes where there are many series
-    edit_price: float = 0.03  # of each edit of an answer, and
-    change_price: float = 1.0  # of a visible change of all entries: the search looks for the cheapest answer
+    edit_price: float = 0.03  # price of each edit of an answer; the search looks for the cheapest answer
+    change_price: float = 1.0  # price of a visible change of all entries
     groups: tuple[tuple[str, ...], ...] = ()  # features that are edited together; others are grouped by the data
     store_courses: bool = True  # False: answers name the training series that an edit follows, without its values
     without_laws: tuple[str, ...] = ()  # names of laws of the data (ex.laws_) that answers need not keep
     noise: float = 0.5  # on the inputs of the ensemble, in standard deviations of a series
 
     def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
+        """Return descriptions of what is wrong with the values."""
         if len(set(self.families)) == len(self.families) and set(self.families) <= set(FAMILIES):
             return Config.problems(self)
         wrong = f"'families' must be different ones of {', '.join(FAMILIES)}, got {', '.join(self.families)}"
@@ -251,7 +251,7 @@ class ExplainerConfig(MethodConfig):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AdversarialConfig(MethodConfig):
-    """What the paper's three methods with a generator and a discriminator share."""
+    """Settings shared by the paper's three methods with a generator and a discriminator."""
 
     neutral: ClassVar[frozenset[str]] = MethodConfig.neutral | {"train.check_every", "train.restarts"}
 
@@ -263,7 +263,7 @@ class AdversarialConfig(MethodConfig):
     standardise: bool = True  # False: trained and measured in the data's own units; the paper does not state which
 
     def problems(self) -> list[str]:
-        """Say in words what is wrong with the values."""
+        """Return descriptions of what is wrong with the values."""
         training = [k for k, v in self.weights.to_dict().items() if v > 0 and (k != "sparsity" or self.trains_sparsity)]
         found = Config.problems(self)
         if self.train.balance and self.target is None:

@@ -1,8 +1,8 @@
-"""Side inputs: what a model is given besides the series, a row for each, such as the age of the recorded person.
+"""Side inputs: inputs of a model besides the series, one row per series, such as the age of the recorded person.
 
-Inside, they travel as the last features of the series: constant over time, and immutable. So whatever selects, orders,
-batches and constrains series does the same to them, and no method needs to know of them. A wrapped model takes them
-apart again (:meth:`SideInputs.split`), and an explanation shows the series alone, with the side inputs beside it.
+Internally, they are the last features of the series: constant over time, and immutable. So code that selects, orders,
+batches and constrains series does the same to them, and no method needs to know of them. A wrapped model separates them
+again (:meth:`SideInputs.split`), and an explanation shows the series alone, with the side inputs beside it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Side = dict[str, np.ndarray[Any, Any]]  # arrays (batch, …) by name
 
 @dataclass(frozen=True)
 class SideInputs(Record):
-    """What the side inputs of a model look like.
+    """Names, shapes and types of the side inputs of a model.
 
     Examples
     --------
@@ -41,13 +41,13 @@ class SideInputs(Record):
     ((2, 4, 6), (2, 4, 3), array([63, 41]))
     """
 
-    names: tuple[str, ...]  # of the model's arguments
-    shapes: tuple[tuple[int, ...], ...]  # of the value of one series: () for a number, (3,) for three
-    dtypes: tuple[str, ...]  # types of NumPy in which the model is given them, by name
+    names: tuple[str, ...]  # names of the model's arguments
+    shapes: tuple[tuple[int, ...], ...]  # shape of the value of one series: () for a number, (3,) for three
+    dtypes: tuple[str, ...]  # names of the NumPy types that the model receives
 
     @classmethod
     def of(cls, side: Any) -> SideInputs:
-        """Return what the side inputs of a user look like, a mapping of names to arrays (batch, …)."""
+        """Describe the side inputs of a user, a mapping of names to arrays (batch, …)."""
         arrays = _read(side)
         return cls(
             names=tuple(arrays),
@@ -57,7 +57,7 @@ class SideInputs(Record):
 
     @property
     def n_columns(self) -> int:
-        """Number of features that they travel as."""
+        """Number of features that hold them."""
         return sum(int(np.prod(shape)) for shape in self.shapes)
 
     @property
@@ -112,7 +112,7 @@ class SideInputs(Record):
         return x[:, :, :n_features], side
 
     def typed(self, side: Mapping[str, Any]) -> Side:
-        """Return side inputs that :meth:`split` returned, arrays, in the types that they were given in."""
+        """Return side inputs from :meth:`split`, arrays, in their original types."""
         return {
             name: (np.rint(side[name]) if np.dtype(dtype).kind in "iub" else side[name]).astype(dtype)
             for name, dtype in zip(self.names, self.dtypes, strict=True)
@@ -151,7 +151,7 @@ def check_side(side: Any, n_series: int) -> Side:
 
 
 def check_no_side(side: Any, owner: str) -> None:
-    """Raise if side inputs are given to what was fitted without."""
+    """Raise if side inputs are passed to a model or explainer fitted without them."""
     if side is not None:
         raise DataError(f"{owner} was fitted without side inputs: leave side= out, or fit it with fit(…, side=…).")
 
@@ -164,7 +164,7 @@ def one_side(given: Any, of_dataset: Side | None) -> Any:
 
 
 def name_of_series(names: list[str], side: Mapping[str, Any], model: str) -> str:
-    """Return which of a model's inputs the series are: the one that is no side input."""
+    """Return the name of the model's input for the series: the only one that is not a side input."""
     unknown, left = [one for one in side if one not in names], [one for one in names if one not in side]
     if unknown:
         raise CapabilityError(
@@ -236,7 +236,7 @@ PREFIX = "side_"  # of the names of their arrays in a file
 
 
 def side_apart(answers: Explanation) -> Explanation:
-    """Return answers whose side inputs are attached to their series with series alone, and side inputs beside them."""
+    """Separate the side inputs of answers from their series."""
     known = answers.info.side
     assert known is not None
     query, side = known.split(answers.query)

@@ -17,7 +17,7 @@ from sparcets.core.series import BoolArray, FloatArray, IntArray, StrArray, as_a
 
 @dataclass(frozen=True)
 class Not:
-    """A target of ``explain``: any class but this one, the one that is easiest to believe.
+    """A target of ``explain``: any class but this one, the easiest to believe.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Not:
 
 @dataclass(frozen=True)
 class NumberTarget(ABC):
-    """A target of ``explain`` for a model that predicts numbers: where they have to lie."""
+    """A target of ``explain`` for a model that predicts numbers: a range."""
 
     @property
     @abstractmethod
@@ -47,10 +47,10 @@ class NumberTarget(ABC):
 
     @abstractmethod
     def interval(self, own: FloatArray) -> tuple[float | FloatArray, float | FloatArray]:
-        """Return the smallest and the largest numbers that count, for queries with these predictions of their own."""
+        """Return the smallest and largest number in the target, given the model's predictions for the queries."""
 
     def words(self, unit: str) -> str:
-        """Say it in words; ``unit`` follows each number, such as " mmHg"."""
+        """Return a readable description; ``unit`` follows each number, such as " mmHg"."""
         low, high = self.interval(np.zeros(1))
         if low == -np.inf:
             return f"at most {_written(high)[0]}{unit}"
@@ -76,7 +76,7 @@ class NumberTarget(ABC):
         return [int(self.output)]
 
     def bounds(self, own: FloatArray, names: Sequence[str]) -> FloatArray:
-        """Return the smallest and largest numbers that count (batch, outputs, 2), infinite where any does.
+        """Return the bounds of the target (batch, outputs, 2), infinite where any number counts.
 
         ``own`` are the model's predictions for the queries (batch, outputs).
 
@@ -91,7 +91,7 @@ class NumberTarget(ABC):
         return bounds
 
     def describe(self, names: Sequence[str], units: Sequence[str] | None) -> str:
-        """Say it in words, with the name of the output where there are several, and with units.
+        """Return a readable description, with units, and the name of the output if there are several.
 
         >>> AtMost(29.5).describe(["pressure"], ["mmHg"]), Change(5, output=1).describe(["a", "b"], None)
         ('at most 29.5 mmHg', 'b at least 5 more')
@@ -191,12 +191,12 @@ class Change(NumberTarget):
         return (wanted, free) if self.by > 0 else (free, wanted)
 
     def words(self, unit: str) -> str:
-        """Say it in words."""
+        """Return a readable description."""
         return f"at least {_written(abs(self.by))[0]}{unit} {'more' if self.by > 0 else 'less'}"
 
 
 def _written(*values: Any) -> list[str]:
-    """Return numbers as text: six digits, more where two would read the same, or a large one as a rounded power."""
+    """Return numbers as text: six digits, more where two would look equal, or a large number as a rounded power."""
     for digits in range(6, 18):
         texts = [f"{value:.{digits}g}" for value in values]
         rounded = [t for t, v in zip(texts, values, strict=True) if "e+" in t and abs(v) < 1e15 and float(t) != v]
@@ -211,7 +211,7 @@ FIELDS = ("before", "after", "bounds")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Numbers:
-    """Predicted numbers of answers, and what counts as their target.
+    """Predicted numbers of answers, and the bounds of their targets.
 
     Examples
     --------
@@ -253,7 +253,7 @@ class Numbers:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Numbers | None:
-        """Build from :meth:`to_arrays`'s output, among other arrays; None if there is none among them."""
+        """Build from arrays that include the output of :meth:`to_arrays`; None if they do not."""
         if not any(name.startswith(PREFIX) for name in arrays):
             return None
         return cls(**{name: arrays[f"{PREFIX}{name}"] for name in FIELDS})
@@ -269,19 +269,19 @@ class BoundTarget:
     """A target of ``explain``, bound to the classes, or to the numbers, of a fit."""
 
     info: SeriesInfo
-    # The class of each query, or the index of its target among the numbers; of length 1 unless there is one for each.
+    # The class of each query, or the index of its target among ``numbers``; length 1 if it is the same for all queries.
     # None for the runner-up class of each query.
     index: IntArray | None = None
     one_each: bool = False
     given: bool = False  # whether the user named a target
-    excluded: int | None = None  # if any class but one is asked for, the index of that one
+    excluded: int | None = None  # index of the class that is not allowed, if the target is any class but one
     numbers: tuple[NumberTarget, ...] = ()  # for a regressor, the different targets
 
     @classmethod
     def bind(
         cls, target: Any, info: SeriesInfo, *, own: int | None, owner: str, n_queries: int | None = None
     ) -> BoundTarget:
-        """Bind what was given to ``explain``; raise if the model has no such targets.
+        """Bind the target given to ``explain``; raise if the model has no such target.
 
         ``own`` is the only class that the explainer was fitted for, or None. The number of queries may not be known.
         """
@@ -327,14 +327,14 @@ class BoundTarget:
         return part
 
     def words(self, index: IntArray) -> StrArray:
-        """Return targets of a regressor in words."""
+        """Return descriptions of targets of a regressor."""
         names, units = self.info.numbers.names, self.info.numbers.units
         return np.array([one.describe(names, units) for one in self.numbers])[index]
 
     def bounds(self, index: IntArray, before: FloatArray) -> FloatArray:
-        """Return the smallest and largest numbers that count (batch, outputs, 2), by the target of each query.
+        """Return the bounds of the target of each query (batch, outputs, 2).
 
-        ``before`` is what the regressor predicts for them (batch, outputs).
+        ``before`` are the regressor's predictions for the queries (batch, outputs).
         """
         bounds = np.empty((*before.shape, 2))
         for k, target in enumerate(self.numbers):
@@ -370,12 +370,12 @@ def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
 
 
 def is_one_each(values: Any) -> bool:
-    """Return whether values are one per query."""
+    """Return whether there is one value per query."""
     return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
 
 
 def name_or_index(text: str, names: Sequence[str]) -> str | int:
-    """Return what a text of the command line or of a plan names: a name, or an index if none is called like that.
+    """Interpret a text of the command line or of a plan as a name, or as an index if there is no such name.
 
     >>> name_or_index("1", ["1", "2"]), name_or_index("1", ["calm", "wild"]), name_or_index("calm", ["calm", "wild"])
     ('1', 1, 'calm')
@@ -432,7 +432,7 @@ def _one_target(target: Any, class_names: Sequence[str]) -> int:
 
 
 def is_reached(proba: FloatArray, target: Any, confidence: float | None) -> BoolArray:
-    """Return whether the largest probability (batch, classes) is that of the target, and at least ``confidence``.
+    """Return whether the target has the largest probability (batch, classes), and at least ``confidence``.
 
     >>> proba = np.array([[0.4, 0.6], [0.1, 0.9], [0.7, 0.3]])
     >>> is_reached(proba, [1, 1, 1], None).tolist(), is_reached(proba, [1, 1, 1], 0.9).tolist()

@@ -121,10 +121,10 @@ def check_names(names: Any, *, what: str, n: int | None = None) -> tuple[str, ..
 
 
 def text_problem(text: str, *, empty: bool = False) -> str | None:
-    r"""Return what is wrong with a name or unit; None if it is one line of text that UTF-8 can write.
+    r"""Return what is wrong with a name or unit; None if it is one line of text that UTF-8 can encode.
 
-    Names are shown in sentences, tables and figures and written to files, where others would break a line or fail. A
-    unit may be ``empty``.
+    Names appear in sentences, tables, figures and files, where other text would break a line or fail. A unit may be
+    ``empty``.
 
     >>> text_problem("left arm"), text_problem("left\narm")
     (None, 'has a line break or another control character')
@@ -145,7 +145,7 @@ def _is_nothing(value: Any) -> bool:
 
 
 def check_units(units: Any, *, what: str, n: int, each: str) -> tuple[str, ...] | None:
-    """Return ``n`` units from one for all or one each; None where unknown."""
+    """Return ``n`` units, given one for all or one each; None if unknown."""
     if units is None:
         return None
     if not isinstance(units, Iterable):

@@ -1,4 +1,4 @@
-"""Numbers and shares as they are written for readers."""
+"""Formatting of numbers and shares for readers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 def amount(value: float, figures: int = 0) -> str:
     """Format a number for a sentence: two significant digits, three from 100 on, without an exponent where readable.
 
-    Numbers that readers compare are formatted by :func:`amounts`. ``figures`` are more significant digits than these.
+    Use :func:`amounts` for numbers that readers compare. ``figures`` is a number of additional significant digits.
 
     >>> amount(0.12345), amount(123.4), amount(12345.6), amount(2e-7), amount(3.0)
     ('0.12', '123', '12,300', '2e-07', '3')
@@ -22,7 +22,7 @@ def amount(value: float, figures: int = 0) -> str:
 
 
 def amounts(*values: float) -> tuple[str, ...]:
-    """Format numbers that are told together like :func:`amount`, with as many digits as tell different ones apart.
+    """Format numbers like :func:`amount`, with enough digits to distinguish different ones.
 
     >>> amounts(0.52, 0.97), amounts(0.521, 0.524), amounts(1_000_000.0, 1_000_001.0)
     (('0.52', '0.97'), ('0.521', '0.524'), ('1,000,000', '1,000,001'))
@@ -40,7 +40,7 @@ def signed(*values: float) -> tuple[str, ...]:
 
 
 def distinct(*values: float, style: str = ".2f") -> tuple[str, ...]:
-    """Format numbers that are told together with as many digits as tell different ones apart, at least ``style``'s.
+    """Format numbers with enough digits to distinguish different ones, and at least those of ``style``.
 
     >>> distinct(0.5, 0.97), distinct(0.501, 0.502), distinct(1_000_000.0, 1_000_000.5, style=".4g")
     (('0.50', '0.97'), ('0.501', '0.502'), ('1000000', '1000000.5'))
@@ -49,7 +49,7 @@ def distinct(*values: float, style: str = ".2f") -> tuple[str, ...]:
 
 
 def seconds(*times: float) -> tuple[str, ...]:
-    """Format times in seconds that are told together like :func:`distinct`; 0 is told from all others.
+    """Format times in seconds like :func:`distinct`; only 0 is shown as 0.
 
     >>> seconds(0.5, 1.25), seconds(1 / 16_000, 3 / 16_000), seconds(0.0)
     (('0.50', '1.25'), ('0.0001', '0.0002'), ('0.00',))
@@ -58,7 +58,7 @@ def seconds(*times: float) -> tuple[str, ...]:
 
 
 def percents(*shares: float) -> tuple[str, ...]:
-    """Format shares that are told together like :func:`percent`, with as many digits as tell different ones apart.
+    """Format shares like :func:`percent`, with enough digits to distinguish different ones.
 
     >>> percents(0.12, 0.5), percents(0.121, 0.123)
     (('12 %', '50 %'), ('12.1 %', '12.3 %'))
@@ -70,7 +70,7 @@ def percents(*shares: float) -> tuple[str, ...]:
 
 
 def _apart(values: Sequence[float], write: Callable[[float, int], str], *, first: int) -> tuple[str, ...]:
-    """Return texts with as few digits as tell different values apart."""
+    """Return texts with as few digits as distinguish different values."""
     plain = [float(value) + 0.0 for value in values]  # without -0.0
     for digits in range(first, 18):
         texts = tuple(write(value, digits) for value in plain)
@@ -80,7 +80,7 @@ def _apart(values: Sequence[float], write: Callable[[float, int], str], *, first
 
 
 def percent(share: float) -> str:
-    """Format a share of 1 as a percentage, without an exponent; all is told from nearly all, nothing from little.
+    """Format a share of 1 as a percentage, without an exponent; 100 % and 0 % are shown only for exact values.
 
     >>> percent(0.123), percent(1.0), percent(0.99951), percent(0.00004), percent(0.0), percent(2.5)
     ('12 %', '100 %', '99.9 %', '0.004 %', '0 %', '250 %')
@@ -93,7 +93,7 @@ def percent(share: float) -> str:
 
 
 def missing_amount(value: float, is_enough: Callable[[float], bool], *, style: str = ".2f") -> str:
-    """Format a number that is not enough with as many digits as show it, at least those of ``style``.
+    """Format a number that is not enough with the digits needed to show it, at least those of ``style``.
 
     >>> missing_amount(0.97, lambda p: p >= 0.99), missing_amount(0.99987, lambda p: p >= 0.9999)
     ('0.97', '0.99987')
@@ -108,7 +108,7 @@ def missing_amount(value: float, is_enough: Callable[[float], bool], *, style: s
 
 
 def share_from(share: float) -> str:
-    """Format a share with two digits, rounded up: whoever asks for what is written gets at least that share.
+    """Format a share with two digits, rounded up, so passing the printed value back is sufficient.
 
     >>> share_from(1 / 510), share_from(1 / 80), share_from(1.0)
     ('0.002', '0.013', '1')
@@ -118,7 +118,7 @@ def share_from(share: float) -> str:
 
 
 def probability_below(p: float, confidence: float | None) -> str:
-    """Return a probability with as many digits as show that it is below the confidence asked for.
+    """Return a probability with the digits needed to show that it is below the required confidence.
 
     >>> probability_below(0.9732, 0.99), probability_below(0.99996, 0.9999999)
     ('0.97', '0.99996')
