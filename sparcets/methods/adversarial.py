@@ -1,7 +1,7 @@
-"""The methods with a generator and a discriminator: Gan, CounterGan and Sparce, what they share, and their export.
+"""The methods with a generator and a discriminator: Gan, CounterGan and Sparce, their base class, and their export.
 
 An exported file holds the generator between two scalings. The constraints of a single call and the classifier's check
-are part of ``explain``, since they need the user's own model.
+remain part of ``explain``, since they need the user's own model.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ from sparcets.training.projection import Projection
 from sparcets.training.steps import GanStep
 
 log = logging.getLogger(__name__)
-REFERENCE = 64  # training series by whose predictions the classifier of a checkpoint is recognised
+REFERENCE = 64  # training series whose predictions identify the classifier of a checkpoint
 FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
 
 
 def training_identity(
     method: str, config: MethodConfig, domain_losses: Mapping[str, LossTerm], job: FitJob, attempt: int
 ) -> str:
-    """Return a digest of all that determines the result of a training, except the classifier."""
+    """Return a digest of everything that determines the result of a training, except the classifier."""
     digest = hashlib.sha256()
     weights = {name: term.weight for name, term in domain_losses.items()}
     values = {"config": config.deciding_values(), "domain_losses": weights, "attempt": attempt}
@@ -83,10 +83,10 @@ def fit_with_restart(
     restarts: int = 1,
     advice: str = ADVICE,
 ) -> None:
-    """Train; if the training fails, another begins from other weights, at most so often as there are ``restarts``.
+    """Train; if the training fails, start again from other weights, at most ``restarts`` times.
 
-    ``train_once`` is given the number of the attempt, from 0 on, and raises :class:`TrainingFailure` if it failed; a
-    checkpoint of an attempt is recognised by its ``identity``. ``advice`` is what to do if all failed.
+    ``train_once`` takes the number of the attempt, from 0 on, and raises :class:`TrainingFailure` if it fails; the
+    ``identity`` of an attempt identifies its checkpoint. ``advice`` is the end of the message if all attempts fail.
     """
     folder = job.checkpoint
     begun = (k for k in range(1, restarts + 1) if folder is not None and has_identity(folder, identity(k)))
@@ -125,11 +125,11 @@ def train_step(
     identity: Callable[[], str],
     classifier: Classifier,
 ) -> None:
-    """Train by the steps of some epochs, with a progress bar and, if the job has a folder for it, a checkpoint.
+    """Train a step for some epochs, with a progress bar and, if the job has a folder for it, a checkpoint.
 
-    ``history`` is filled with the values of every epoch. ``callbacks`` are called after every epoch, those before a
-    resume, too, and at every check, with ``check_every`` steps between. A checkpoint is recognised by ``identity`` and
-    by the explained model; the seed is that of dropout and noise.
+    ``history`` is filled with the values of every epoch. ``callbacks`` are called after every epoch, including those
+    before a resume, and every ``check_every`` steps. ``identity`` and the explained model identify a checkpoint; the
+    seed is for dropout and noise.
     """
     start, device, after = 0, step.x.device, [history, *callbacks]
     if job.checkpoint is not None:
@@ -153,7 +153,7 @@ def train_step(
     ):
         bar.advance(start)
         train(
-            # As one CUDA graph each, except for series of different lengths: these are packed or cut on the host.
+            # One CUDA graph for each step, except for series of different lengths, which are packed or cut on the host.
             step if job.series.unequal else CapturedStep(step, device),
             pairing,
             epochs=epochs,
@@ -166,7 +166,7 @@ def train_step(
 
 
 A = TypeVar("A", bound=AdversarialConfig)
-ROWS = 8  # queries in a pass on a CPU, always as many: in a pass over another number the last bits differ
+ROWS = 8  # queries in a pass on a CPU, always the same number: with another, the last bits differ
 
 
 class AdversarialExplainer(BaseExplainer[A]):
@@ -179,7 +179,7 @@ class AdversarialExplainer(BaseExplainer[A]):
     config
         Settings of the method.
     domain_losses
-        Loss terms of your own for the generator's objective, by name.
+        Additional loss terms for the generator's objective, by name.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         Mutable features that the generator never changes on the training queries.
     """
 
-    head: ClassVar[str]  # of the generator: "sparse", "residual" or "series"; see training/generator.py
+    head: ClassVar[str]  # output layer of the generator: "sparse", "residual" or "series"; see training/generator.py
     needs_gradients = True
     supports_lengths = True
 
@@ -307,7 +307,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         """Detect a generator that reaches few targets, and features that it never changes (both heads output 0)."""
         rows = queries[:1024]
         K = job.info.n_classes
-        # Every other class in turn: a feature may matter for some targets only.
+        # Try every other class: a feature may matter for some targets only.
         shift = 1 + np.arange(len(rows)) % (K - 1)
         target = np.full(len(rows), job.target) if job.target is not None else (job.y[rows] + shift) % K
         series = job.series[rows]
@@ -363,7 +363,7 @@ class AdversarialExplainer(BaseExplainer[A]):
         return Answers.one_each(request, request.apply_limits(proposal), "generated")
 
     def summary(self) -> str:
-        """Say in a few lines what was trained, and how it went."""
+        """Describe the training and its result in a few lines."""
         text = super().summary()
         if self.info_ is None:
             return text
@@ -431,8 +431,8 @@ class Sparce(AdversarialExplainer[SparceConfig]):
     """The paper's method (Lang, Giese, Ilg, Otte 2022): a generator whose residuals pass a sparsity layer.
 
     ``Sparce(clf)`` serves every target class, and its sparsity term has a gradient.
-    ``Sparce(clf, SparceConfig.paper(target="ups"))`` has the settings of the paper, as far as it states them; what it
-    leaves open is listed in ``docs/deviations.md``.
+    ``Sparce(clf, SparceConfig.paper(target="ups"))`` has the settings of the paper, as far as it states them;
+    ``docs/deviations.md`` lists the open ones.
 
     Examples
     --------
@@ -446,17 +446,17 @@ class Sparce(AdversarialExplainer[SparceConfig]):
 
 
 OPSET = 17
-BATCHES = (1, 5)  # sizes of the batches that the written file is compared on
-CLOSE = 1e-4  # in standardised units: rounding, and nothing else
+BATCHES = (1, 5)  # batch sizes for comparing the written file with torch
+CLOSE = 1e-4  # in standardised units: differences by rounding
 
 
 def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]) -> float:
-    """Write the generator of a fitted explainer as ONNX, having compared the two; return their largest difference.
+    """Write the generator of a fitted explainer as ONNX, and return the largest difference between the two.
 
     The file takes ``series`` (batch, time, features) float32 in the data's own units, and ``target`` (batch,) int64,
-    the target classes, unless the generator was fitted for one class alone. It gives ``counterfactual`` (batch, time,
-    features). Names of features and classes are in its metadata. It is written whole or not at all; the difference is
-    between torch and onnxruntime, on random series, in standardised units.
+    the target classes, unless the generator was fitted for one class alone. It returns ``counterfactual`` (batch, time,
+    features). Names of features and classes are in its metadata. The file is written atomically; the difference is that
+    of torch and onnxruntime on random series, in standardised units.
     """
     require_extra("onnx", "export", "onnx")
     require_extra("onnxruntime", "the comparison with torch", "onnx")

@@ -1,7 +1,7 @@
 """Explaining Parquet or Arrow files into Parquet files, shard by shard, on every engine.
 
-The answers are those of ``explain``; on the CPU, a shard is computed on one thread, so that they are the same bits on
-every engine. A series that cannot be explained becomes a row with its error. Doing a shard twice gives the same file.
+The answers are those of ``explain``; on the CPU, a shard is computed on one thread, so that every engine gives the same
+bits. A series that cannot be explained becomes a row with its error. Computing a shard twice gives the same file.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from sparcets.methods.folder import load_parts
 from sparcets.methods.stream import identity_of
 from sparcets.training.device import threads_for
 
-HEADER = "_sparcets.json"  # programs that read folders of Parquet files leave out names that begin so
-TRIES = 3  # times that a shard is tried
+HEADER = "_sparcets.json"  # programs that read folders of Parquet files skip names with this prefix
+TRIES = 3  # attempts at a shard
 COUNTS = ("queries", "answers", "errors")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ParquetQuestion:
-    """What is asked about every shard, and the work on one; sent to the workers.
+    """The task that is sent to the workers: its arguments, and the work on one shard.
 
     Attributes
     ----------
@@ -51,15 +51,15 @@ class ParquetQuestion:
     device, seed
         Device of the networks; seed of the searches, or None for that of the fit.
     arguments
-        Of ``explain``: ``target``, ``constraints``, ``sparsity``, ``n``, ``confidence``, ``edits``.
+        Arguments of ``explain``: ``target``, ``constraints``, ``sparsity``, ``n``, ``confidence``, ``edits``.
     out
         Folder of the answers.
     digest
-        Of all that determines the answers, apart from the queries.
+        Digest of everything that determines the answers, except the queries.
     own_model
         The Python file of the user's own model and the function in it, which workers may run; None allows nothing.
     like
-        Answers to no queries, a table of pyarrow without rows: the columns, for shards that have errors only.
+        An empty table of answers (pyarrow), which gives the columns for shards that have errors only.
     """
 
     model: str | BaseExplainer[Any]
@@ -93,14 +93,14 @@ class ParquetQuestion:
         return self._write(shard, queries, [], dict.fromkeys(range(len(queries.series)), why), given_up=True)
 
     def finished(self, shard: QueryShard) -> ShardReport | None:
-        """Return the report of a shard whose file is there and complete, or None."""
+        """Return the report of a shard whose file exists and is complete, or None."""
         about = read_part(self.out / shard.part)
         if about is None or about.get("given_up") or not self._about(shard).items() <= about.items():
             return None
         return ShardReport(**{name: about[name] for name in COUNTS})
 
     def _about(self, shard: QueryShard) -> dict[str, Any]:
-        """Return what a file of answers says about itself, and what a finished one must say."""
+        """Return the metadata of a file of answers, as a finished file must have them."""
         return {
             "format": FORMAT,
             "question": self.digest,
@@ -137,7 +137,7 @@ class ParquetQuestion:
 
 @dataclass(frozen=True)
 class ShardReport:
-    """What became of a shard: numbers of series, of rows, and of rows with an error; seconds in ``explain``."""
+    """Result of a shard: numbers of series, of rows, and of rows with an error; seconds in ``explain``."""
 
     queries: int
     answers: int
@@ -162,10 +162,9 @@ def _with_seed(explainer: BaseExplainer[Any], seed: int | None) -> BaseExplainer
 def answer_queries(
     explainer: BaseExplainer[Any], queries: Queries, arguments: Mapping[str, Any]
 ) -> tuple[list[Explanation], dict[int, str]]:
-    """Explain series; return the answers, and what went wrong by the index of the series.
+    """Explain series; return the answers, and the errors by the index of the series.
 
-    The series are explained at once. If that raises, each half is tried by itself, down to the series that cannot be
-    explained.
+    The series are explained at once. If that raises, each half is tried separately, down to single series.
     """
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
@@ -212,11 +211,11 @@ class ParquetAnswers:
     shards, computed
         Number of shards, and how many of them were computed in this call.
     unfinished
-        Shards whose answers could not be written, by file: why. The same call tries them again.
+        File to reason for shards whose answers could not be written. The same call tries them again.
     seconds
         Duration of this call.
     explain_s
-        Time that its workers spent in ``explain``, added up.
+        Total time that its workers spent in ``explain``.
     """
 
     folder: Path
@@ -253,27 +252,27 @@ def explain_parquet(
 ) -> ParquetAnswers:
     """Explain all series of Parquet or Arrow files, into a folder of Parquet files.
 
-    The same call after an interruption goes on with the shards that are missing. A series that cannot be explained is a
-    row with its error. Answers do not depend on engine and number of workers; on a CPU, to the last bit.
+    The same call after an interruption continues with the missing shards. A series that cannot be explained is a row
+    with its error. Answers do not depend on the engine and the number of workers; on a CPU they are bit-identical.
 
     Parameters
     ----------
     model
-        Folder of `sparcets fit`; or one with the subfolders ``classifier`` and ``explainer``, by ``clf.save`` and
-        ``ex.save``; or a fitted explainer, to work in this process.
+        Folder of `sparcets fit`; or a folder with the subfolders ``classifier`` and ``explainer``, from ``clf.save``
+        and ``ex.save``; or a fitted explainer, to work in this process.
     queries
         A .parquet, .arrow or .feather file, or a folder of them, possibly in subfolders such as ``ward=3/``.
     out
         Folder of the answers; it gets the same subfolders.
     target, constraints, sparsity, n, confidence, edits
-        As in ``explain``; ``target`` is one for all series.
+        As in ``explain``, with one ``target`` for all series.
     id_column, time_column
         Names of those columns, if they are not ``id`` and ``time``.
     own_model
         Python file and function of a model of your own, as ``"my_model.py:load"``, if the folder was fitted to one. The
-        file is run, and never without being named here.
+        file is executed, and only if it is named here.
     seed
-        Of the searches; None is that of the fit.
+        Seed of the searches; None uses the seed of the fit.
     device
         Device of the networks.
     engine, workers, address
@@ -372,7 +371,7 @@ def _run(
     engine: Engine,
     workers: int | None,
 ) -> list[ShardReport]:
-    """Have the shards answered; those that fail are tried again after all others."""
+    """Compute all shards; failed ones are tried again after all others."""
     tries: Counter[str] = Counter()
     done: list[ShardReport] = []
     any_answered = False
@@ -400,7 +399,7 @@ def _run(
 
 
 def _check_parts(place: ShardFolder, parts: set[str]) -> None:
-    """Raise if a folder holds answers to other queries, files of others, or links that lead elsewhere."""
+    """Raise if a folder holds answers to other queries, foreign files, or links to other places."""
     for part in parts:
         inside(place.folder, part)
     for path in place.folder.rglob("*.parquet"):
@@ -411,7 +410,7 @@ def _check_parts(place: ShardFolder, parts: set[str]) -> None:
 
 
 def _like(explainer: BaseExplainer[Any], shard: QueryShard, arguments: Mapping[str, Any]) -> Any:
-    """Return a table of answers without rows, after explaining one series here: what is wrong for all shows at once."""
+    """Return an empty table of answers, after explaining one series here, so that general errors show at once."""
     import pyarrow as pa
 
     queries, why = read_queries(shard), ""

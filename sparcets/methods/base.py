@@ -1,9 +1,8 @@
-"""BaseExplainer: the one way from queries to answers.
+"""BaseExplainer: from queries to answers, for all methods.
 
-A call of ``explain`` is checked and bound to the fit, and queries come in blocks. Each block is divided by what the
-queries have to reach, then into batches and, for a method that needs it, by length; the method answers, the user's
-model is asked about the answers, and the evidence on them is added. A method implements ``_fit``, ``_explain``,
-``_state`` and ``_restore``.
+The arguments of ``explain`` are checked and bound to the fit, and queries are processed in blocks. Each block is
+divided by target, then into batches and, for a method that needs it, by length; the method answers, the user's model
+predicts the answers, and evidence is added. A method implements ``_fit``, ``_explain``, ``_state`` and ``_restore``.
 """
 
 from __future__ import annotations
@@ -92,11 +91,11 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     config_class: ClassVar[type[MethodConfig]]
     needs_gradients: ClassVar[bool] = False
     supports_lengths: ClassVar[bool] = False
-    takes_padding: ClassVar[bool] = True  # or is given the queries of each length by themselves
+    takes_padding: ClassVar[bool] = True  # False: it receives the queries of each length separately, without padding
     supports_curve: ClassVar[bool] = False
     makes_edits: ClassVar[bool] = False
     supports_numbers: ClassVar[bool] = False  # whether it explains regressors
-    # Set by ``fit``: what is known of the series, the options of a call without arguments, settings as plain values.
+    # Set by ``fit``: a description of the series, the options of a call without arguments, settings as plain values.
     _series_info: SeriesInfo  # without side inputs
     _defaults: CallOptions
     _settings: dict[str, Any]
@@ -109,7 +108,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         self.constraints_ = Constraints()
         self._target: int | None = None  # the one class it is fitted for, if its settings name one
 
-    # Public methods, final: all methods check, batch and package alike. They compute gradients, also within no_grad.
+    # Public methods are final: all methods check, batch and package alike. They compute gradients even within no_grad.
 
     @final
     @torch.inference_mode(mode=False)
@@ -137,12 +136,12 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             True lengths of padded series.
         side
             For a wrapped model that takes more than the series: arrays with a row per series, by the names of its
-            arguments, such as ``{"age": ages}``. They are passed to it as they are, and never change.
+            arguments, such as ``{"age": ages}``. They are passed to the model unchanged.
         constraints
-            Standing constraints on all answers: a trained method is trained under them, ``explain`` enforces them.
+            Constraints on all answers: a trained method is trained under them, and ``explain`` enforces them.
         checkpoint
-            Folder in which a training leaves its state after every epoch, and from which it goes on if it was cut off;
-            if it was finished, nothing is trained again. Methods that train nothing leave nothing there.
+            Folder in which a training saves its state after every epoch, to continue after an interruption; a finished
+            training is not repeated. Methods that train nothing do not use it.
         progress
             Whether to draw a progress bar; None draws it on a terminal and in a notebook.
         """
@@ -209,7 +208,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         ----------
         X
             Queries (batch, time, features) in the data's own units, or a list of series (time, features); a Dataset,
-            for its test series; a memory map, or an iterator over series or batches, read as it is worked on.
+            for its test series; a memory map, or an iterator over series or batches, read lazily.
         target
             Class name, index, or one per query; ``sp.Not("A")`` is any class but A, the easiest to believe; None is the
             runner-up class of each query. For a regressor ``sp.AtLeast(30)``, ``sp.AtMost(30)``, ``sp.Between(20, 30)``
@@ -235,15 +234,15 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             Whether to measure how few changes are enough for the classifier and for the models of other kinds, in
             ``explanation.curve``; takes longer, and only :class:`~sparcets.Explainer` supports it.
         out
-            A folder for more answers than fit in memory: they are written in shards, and what is returned reads them
-            where it is looked at. The same call after a crash goes on after the last finished shard.
+            A folder for more answers than fit in memory: they are written in shards, and the result reads them on
+            access. The same call after a crash continues after the last finished shard.
         progress
             Whether to draw a progress bar; None draws it on a terminal and in a notebook.
 
         Returns
         -------
         explanation
-            ``n`` answers per query; the inputs, the model and the global random state are as before.
+            ``n`` answers per query; the inputs, the model and the global random state are unchanged.
         """
         started, info, owner = time.perf_counter(), self._fitted(), type(self).__name__
         self._check_parameters()
@@ -287,7 +286,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         return self._series_info.feature_names
 
     def summary(self) -> str:
-        """Say in a few lines what was fitted."""
+        """Describe the fit in a few lines."""
         if self.info_ is None:
             return f"{type(self).__name__}: not fitted yet."
         info, mutable = self._series_info, self._defaults.constraints.mutable
@@ -308,14 +307,14 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def save(self, folder: str | os.PathLike[str], *, shared: bool = False) -> None:
         """Write the fitted explainer (safetensors + JSON) into a folder; read it with :func:`sparcets.load`.
 
-        It may hold training series: only its owner can read it, unless ``shared`` gives it the usual permissions.
+        It may contain training series: only its owner can read it, unless ``shared`` gives it the usual permissions.
         """
         save_explainer(self, as_path(folder), shared=shared)
 
-    # Hooks: what a method implements.
+    # Hooks: a method implements these.
 
     def _fit(self, job: FitJob) -> None:
-        """Learn from checked training series; does nothing where there is nothing to learn."""
+        """Learn from checked training series; by default, do nothing."""
 
     def _rescaled(self, info: SeriesInfo) -> SeriesInfo:
         """Return the description of the training series with the scale that the method works in."""
@@ -365,7 +364,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
     @final
     def _answer(self, block: QueryBlock, call: CallOptions, bar: Bar) -> Explanation:
-        """Answer a block of queries, whatever is asked for."""
+        """Answer a block of queries with any kind of target."""
         if call.target.numbers:
             return self._answer_numbers(block, call, bar)
         if call.target.excluded is None:
@@ -373,7 +372,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         parts = []
         for batch in block.batches(self.config.batch_size):
             proba = self.classifier.outputs_unchecked(batch.series)
-            with progress_bar("", None, show=False) as unseen:  # every class of a query would count
+            with progress_bar("", None, show=False) as unseen:  # it would count every class of a query
                 tried = [
                     self._answer_classes(batch.select(rows, target), call, unseen)
                     for rows, target in other_classes(proba, call.target.excluded)
@@ -401,10 +400,10 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         return self._in_numbers(whole, words, before, bounds)
 
     def _in_numbers(self, answers: Explanation, words: StrArray, before: FloatArray, bounds: FloatArray) -> Explanation:
-        """Return answers about two classes, within a goal and beyond it, as answers about numbers.
+        """Convert answers about two classes, within a goal and beyond it, to answers about numbers.
 
-        There are as many answers to each query; ``words``, ``before`` and ``bounds`` (batch, outputs, 2) are of the
-        queries: targets, numbers (batch, outputs), and which numbers count.
+        ``words``, ``before`` (batch, outputs) and ``bounds`` (batch, outputs, 2) are the targets of the queries, their
+        predicted numbers, and the bounds of the targets; all queries have the same number of answers.
         """
         n, info, regressor = len(answers) // len(before), self._fitted(), self._regressor
         numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))
@@ -412,7 +411,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         if len(moved):
             some = answers[moved]
             numbers.after[moved] = regressor.outputs_unchecked(Series(some.counterfactual, some.lengths))
-        # The number itself decides: a model may give other last bits in another batch.
+        # The number itself decides, since a model may give other last bits in another batch.
         status, reason, outcome = answers.status.copy(), answers.reason.astype(object), info.numbers
         asked = np.flatnonzero(numbers.reached & regressor.may_contradict)
         if len(asked):
@@ -460,9 +459,9 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         return replace(answers, evidence=evidence, seconds=time.perf_counter() - began)
 
     def _outputs(self, model: Classifier | Regressor, block: QueryBlock, n_outputs: int) -> FloatArray:
-        """Return what the model says of queries, which has to be as much as it said in the fit."""
+        """Return the model's outputs for queries; raise if their number differs from the fit."""
         outputs = model.outputs_unchecked(block.series)
-        if outputs.shape[1] != n_outputs:  # known of some wrapped models after a prediction only
+        if outputs.shape[1] != n_outputs:  # some wrapped models show it only by a prediction
             model.check_compatible(self._fitted(), f"this {type(self).__name__}")
         return outputs
 
@@ -472,7 +471,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _explain_batch(self, request: Request, before: FloatArray, index: IntArray, call: CallOptions) -> Explanation:
         """Answer a batch of queries with these probabilities, predict the answers, and package both.
 
-        ``index`` are the numbers of the queries that the answers belong to.
+        ``index`` are the indices of the queries.
         """
         n, B = request.n, len(before)
         reached = is_reached(before, request.target, request.confidence)
@@ -489,7 +488,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         missing = np.flatnonzero(np.isnan(after).any(1))
         if len(missing):
             after[missing] = request.classifier.outputs_unchecked(queries.with_values(answers.counterfactual)[missing])
-        # The classifier's own prediction decides: what it rejects is not found, whatever the method says.
+        # The classifier's own prediction decides: answers that it rejects are not found, whatever the method's status.
         valid = is_reached(after, targets, request.confidence)
         for i in np.flatnonzero(~valid & (status != "not_found")):
             status[i], reason[i] = "not_found", request.why_rejected(i // n, answers.counterfactual[i], after[i])
@@ -515,7 +514,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             confidence=request.confidence,
         )
         if request.goal is not None:
-            return found  # numbers are asked for later
+            return found  # numbers are predicted again later
         return ask_again(self.classifier, found, np.flatnonzero(status != "not_found"))
 
     @property
@@ -536,7 +535,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             check_model(self.classifier, self)
 
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
-        """Store what every fitted explainer has; also used when one is loaded."""
+        """Store the attributes of every fitted explainer; also used by ``load``."""
         self.info_, self._series_info, self.constraints_, self._target = info, info.of_series, constraints, target
         self._defaults, self._settings = CallOptions.standing(constraints, info, self.classifier), self.config.to_dict()
 
@@ -548,9 +547,9 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
 
 
 def predict_again(model: Classifier | Regressor, answers: Explanation, rows: IntArray) -> FloatArray:
-    """Return what a model says of some answers in another batch: the other way round, and beside a query.
+    """Predict some answers again in another batch: in reversed order, batched with a query.
 
-    A model that contradicted itself in the fit is asked about one after the other.
+    For a model that contradicted itself in the fit, each answer is predicted separately.
     """
     made, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
     if check is not None and not check.consistent:
@@ -560,10 +559,10 @@ def predict_again(model: Classifier | Regressor, answers: Explanation, rows: Int
 
 
 def ask_again(model: Classifier, answers: Explanation, rows: IntArray) -> Explanation:
-    """Return answers, of which ``rows`` are valid, without those that the model contradicts in another batch.
+    """Predict the valid answers, ``rows``, again in another batch, and reject those that the model contradicts.
 
-    Where it then predicts another class, its second word counts: the answer is not valid. Where ``predict`` of an
-    estimator says another class than its probabilities, the answer stays valid, and ``reason`` says so.
+    If the model then predicts another class, the second prediction is used: the answer is not valid. If ``predict`` of
+    an estimator contradicts its probabilities, the answer stays valid, and ``reason`` says so.
     """
     if not len(rows) or not model.may_contradict:
         return answers

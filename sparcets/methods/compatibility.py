@@ -1,4 +1,4 @@
-"""What a method needs of a model, and whether the model agrees with the labels, and with itself."""
+"""Checks of a model before a fit: whether it has what a method needs, and agrees with the labels and with itself."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
 log = logging.getLogger(__name__)
-COMPARED, MOST_COMPARED = 512, 4096  # series whose labels are compared; more only where the first ones leave a doubt
-MOST_ENTRIES = 50_000_000  # of all of them, bounding memory
+COMPARED, MOST_COMPARED = 512, 4096  # series whose labels are compared; more only if the first ones leave a doubt
+MOST_ENTRIES = 50_000_000  # entries of these series, bounding memory
 MIN_HELD_OUT = 10  # with fewer series that it was not trained on, the training series are compared
-ASKED_TWICE, ASKED_ALONE = 64, 16  # series by which a model is compared with itself
-NOISE_NUMBERS = 1e-3  # standard deviations of the labels by which numbers may differ when they are asked for again
-SMOOTH, ROUGH = 0.8, 0.3  # correlations of neighbours along an axis: as time has it, and as features have it
+ASKED_TWICE, ASKED_ALONE = 64, 16  # series that are predicted again, to compare a model with itself
+NOISE_NUMBERS = 1e-3  # standard deviations of the labels by which repeated predictions of numbers may differ
+SMOOTH, ROUGH = 0.8, 0.3  # correlations of neighbours along an axis: at least for time, at most for features
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Labels:
     values
         Class indices (batch,); for a regressor, numbers (batch, outputs).
     class_names, outcome
-        Names of the classes; or what the numbers are, else None.
+        Names of the classes; for a regressor, the description of the numbers, else None.
     """
 
     values: np.ndarray[Any, Any]
@@ -60,11 +60,11 @@ class Labels:
 
     @property
     def numbers(self) -> FloatArray:
-        """Numbers (batch, outputs) of a regressor; of classes, without columns."""
+        """Numbers (batch, outputs) of a regressor; no columns for classes."""
         return np.zeros((len(self.values), 0)) if self.class_names else self.values
 
     def judge(self, outputs: FloatArray, some: _Labelled) -> ModelCheck:
-        """Return how outputs (batch, classes or numbers) for some labelled series compare with their labels."""
+        """Compare outputs (batch, classes or numbers) for some labelled series with their labels."""
         if not self.outcome:
             said = np.asarray(outputs.argmax(1), dtype=np.int64)
             return ModelCheck.of_classes(said, some.y, self.class_names, held_out=some.held_out)
@@ -101,9 +101,9 @@ def check_model(model: Any, explainer: BaseExplainer[Any]) -> None:
 
 
 def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, source: Dataset | None) -> Labels:
-    """Return the labels of a fit: classes that model and data agree on, or as many numbers as the model predicts.
+    """Return the labels of a fit: classes that model and data agree on, or one number per output of the model.
 
-    The series are checked, the labels ``y`` are not; ``source`` is the data set that they come from, if any.
+    The series are checked, the labels ``y`` are not; ``source`` is the data set of both, if any.
     """
     wanted = "regression" if isinstance(model, Regressor) else "classification"
     if source is not None and source.task != wanted:
@@ -134,7 +134,7 @@ def agree_on_labels(model: Classifier | Regressor, series: Series, y: Any, sourc
 
 
 def agree_on_class_names(model: Classifier, series: Series, y: Any, source: Dataset | None) -> tuple[str, ...]:
-    """Return the class names for a fit: those of the data set, of the model, or of the labels, which are unchecked."""
+    """Return the class names for a fit, from the data set, the model, or the unchecked labels."""
     _first_outputs(model, series, y)  # a wrapped model may know its number of classes only after a prediction
     if source is None:
         return model.class_names if model.named else _names_from_labels(model, y)
@@ -152,13 +152,13 @@ def agree_on_class_names(model: Classifier, series: Series, y: Any, source: Data
 
 
 def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
-    """Return class names from string labels, in alphabetical order, for a model whose classes are only numbered."""
+    """Return class names from string labels, in alphabetical order, for a model without names of classes."""
     labels = np.asarray(y)
     if labels.ndim != 1 or not all(isinstance(v, str) for v in labels.tolist()):
         return model.class_names
     names = tuple(str(v) for v in np.unique(labels.astype(str)))
     if set(names) <= set(model.class_names):
-        return model.class_names  # the numbers themselves, as text: "10" does not stand before "2"
+        return model.class_names  # the numbers themselves, so that "10" is not before "2"
     if len(names) != model.n_classes:
         raise LabelError(
             f"{model.name} tells {model.n_classes} classes apart, y names {len(names)} ({', '.join(names[:8])})."
@@ -169,10 +169,9 @@ def _names_from_labels(model: Classifier, y: Any) -> tuple[str, ...]:
 def check_against_labels(
     model: Classifier | Regressor, series: Series, labels: Labels, source: Dataset | None
 ) -> ModelCheck:
-    """Compare a model with the labels of a fit, and with itself; warn of what speaks against it.
+    """Compare a model with the labels of a fit, and with itself; warn of contradictions.
 
-    Of a data set, ``source``, the test series are compared if there are more of them than others that the model was not
-    trained on.
+    The test series of a data set ``source`` are used if there are more of them than other held-out series.
     """
     part = _held_out(model, series, labels, source)
     for at_most in (COMPARED, MOST_COMPARED):
@@ -203,7 +202,7 @@ class _Labelled:
     held_out: bool = False
 
     def spread(self, n: int) -> _Labelled:
-        """Return at most ``n`` of the series, from all parts of the data."""
+        """Return at most ``n`` of the series, evenly spaced."""
         n = min(n, len(self.series), max(ASKED_TWICE, MOST_ENTRIES // self.series.values[0].size))
         whole = len(self.series)
         return self if n == whole else self.take(np.linspace(0, whole - 1, n).astype(np.int64))
@@ -214,7 +213,7 @@ class _Labelled:
 
 
 def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, source: Dataset | None) -> _Labelled:
-    """Return series that the model was not trained on; the training series where there are too few of them."""
+    """Return series that the model was not trained on; the training series if there are too few of them."""
     training = _Labelled(series, labels.values)
     parts = []
     if source is not None and len(source.X_test):
@@ -222,7 +221,9 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
         side = None if model.side is None else source.side_test
         try:
             tested = model.check_input(source.X_test, source.lengths_test, side, owner=model.name, like=model)
-        except SparcetsError:  # gaps that it does not take, for instance: they are told if these series are explained
+        except (
+            SparcetsError
+        ):  # for example, gaps that it does not take, which are an error only if these series are explained
             pass
         else:
             if (tested.steps == tested.n_steps).all() and not series.unequal:
@@ -238,7 +239,7 @@ def _held_out(model: Classifier | Regressor, series: Series, labels: Labels, sou
 def _compare_with_itself(
     model: Classifier | Regressor, some: _Labelled, outputs: FloatArray, labels: Labels, check: ModelCheck
 ) -> ModelCheck:
-    """Return the check with what comes of asking again: in another batch, in another order, alone; and ``predict``."""
+    """Add repeated predictions to the check: in another batch, in another order, one by one, and by ``predict``."""
     rows = np.linspace(0, len(outputs) - 1, min(ASKED_TWICE, len(outputs))).astype(np.int64)
     asked, first = some.series[rows[::-1].copy()], outputs[rows[::-1]]
     again = model.outputs_unchecked(asked)
@@ -268,11 +269,11 @@ def _compare_with_itself(
     return replace(check, doubts=tuple(doubts), remarks=tuple(remarks), consistent=consistent)
 
 
-# A model that fails, or knows nothing, because time and features are exchanged: in its layout, or in the array.
+# A model that fails, or is near chance, because time and features are exchanged, in its layout or in the array.
 
 
 def _first_outputs(model: Classifier | Regressor, series: Series, y: Any) -> FloatArray:
-    """Return what a model says of the first series; the error of one that fails says what comes of exchanged axes."""
+    """Return a model's outputs for the first series; if it fails, the error says whether exchanged axes would help."""
     try:
         return model.outputs_unchecked(series[:1])
     except ModelOutputError as error:
@@ -292,7 +293,7 @@ def _first_outputs(model: Classifier | Regressor, series: Series, y: Any) -> Flo
 
 
 def _outputs_exchanged(model: Classifier | Regressor, series: Series) -> FloatArray | None:
-    """Return what a model says of some series with their two axes exchanged; None if it cannot be asked so."""
+    """Return a model's outputs for some series with time and features exchanged; None if it fails."""
     if series.unequal or model.side is not None or model.n_steps is not None:
         return None
     some = _Labelled(series, np.zeros(len(series))).spread(COMPARED).series
@@ -303,7 +304,7 @@ def _outputs_exchanged(model: Classifier | Regressor, series: Series) -> FloatAr
 
 
 def _exchanged_words(check: ModelCheck) -> str:
-    """Return how a model compares with the labels if the two axes are exchanged."""
+    """Describe how a model compares with the labels if the two axes are exchanged."""
     if check.score is None:
         return "With the last two axes of X exchanged it runs"
     if check.chance == 0:
@@ -313,7 +314,7 @@ def _exchanged_words(check: ModelCheck) -> str:
 
 
 def _which_axes(X: FloatArray) -> str:
-    """Return what may be exchanged, the model's layout or the array, and which of the two is likely."""
+    """Describe whether the model's layout or the array seems to be exchanged."""
     both = "Labels cannot tell layout='bft' from an array that is transposed: the model gets the same numbers"
     if _time_is_last(X):
         return f"{both}; but values follow each other along the last axis of X, as in time: pass X.swapaxes(1, 2)."
@@ -323,7 +324,7 @@ def _which_axes(X: FloatArray) -> str:
 
 
 def _time_is_last(X: FloatArray) -> bool:
-    """Return whether values follow each other along the last axis, as in time, and not along the middle one."""
+    """Return whether values are smooth along the last axis, like time, and not along the middle one."""
     return _correlation_of_neighbours(X.swapaxes(1, 2)) > SMOOTH and _correlation_of_neighbours(X) < ROUGH
 
 
@@ -337,7 +338,7 @@ def _correlation_of_neighbours(X: FloatArray) -> float:
 
 
 def _remarks_on_axes(model: Classifier | Regressor, part: _Labelled, labels: Labels, check: ModelCheck) -> list[str]:
-    """Return what is to say if time and features seem to be exchanged."""
+    """Return remarks for ``fit`` if time and features seem to be exchanged."""
     if check.doubts:
         said = _outputs_exchanged(model, part.series)
         if said is None or said.shape[1] != (len(labels.class_names) or labels.values.shape[-1]):

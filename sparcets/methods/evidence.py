@@ -1,4 +1,4 @@
-"""Evidence on series that are there already: made by hand, or answers whose curve is asked for later."""
+"""Evidence on existing series: series made by hand, or answers whose curve is requested later."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_curve(
     >>> from sparcets.testing.mocks import mean_proba
     >>> X, y = make_series(60)
     >>> ex = sp.Nearest(sp.wrap(mean_proba)).fit(X, y)
-    >>> add_curve(ex, ex.explain(X[y == 0][:2], target=1)).curve["share"].shape  # it has no models of other kinds
+    >>> add_curve(ex, ex.explain(X[y == 0][:2], target=1)).curve["share"].shape  # no models of other kinds
     (2, 0)
     """
     rows = np.flatnonzero(answers.status != "unchanged")
@@ -56,11 +56,11 @@ def review(
 ) -> Explanation:
     """Return series that were made elsewhere as the answers to queries, with the evidence on them.
 
-    Models of other kinds are those of a fitted explainer of a classifier. Queries ``X`` and what was ``made`` of them
-    are in the data's own units; ``target`` is a class name or index, or one per query, and None is the runner-up of
-    each. Shares of changes are relative to the ``constraints`` under which they were made, besides the standing ones.
-    ``status`` and ``reason`` are as another explanation has them; by default, and where that one had to change nothing,
-    the status is ``refined`` if the classifier predicts the target, else ``not_found``.
+    The models of other kinds are those of a fitted explainer of a classifier. Queries ``X`` and counterfactuals
+    ``made`` are in the data's own units; ``target`` is a class name or index, or one per query, and None is the
+    runner-up of each. Shares of changes are relative to ``constraints`` in addition to those of the fit. ``status`` and
+    ``reason`` are copied from another explanation; by default, and where it has the status ``unchanged``, the status is
+    ``refined`` if the classifier predicts the target, else ``not_found``.
 
     Examples
     --------

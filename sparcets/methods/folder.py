@@ -36,13 +36,13 @@ CLASSIFIER, EXPLAINER = "classifier", "explainer"  # subfolders
 
 
 def save_explainer(explainer: BaseExplainer[Any], folder: Path, *, shared: bool = False) -> None:
-    """Write a fitted explainer, which names its classifier by digest if that has one.
+    """Write a fitted explainer, with the digest of its classifier if there is one.
 
-    It may hold recordings, so that only its owner can read a new one unless it is to be shared.
+    It may contain recordings, so that only its owner can read a new one unless it is to be shared.
     """
     info = explainer._fitted()
     constraints = explainer.constraints_.to_dict()
-    Constraints.from_dict(constraints)  # raises if they could not be read back
+    Constraints.from_dict(constraints)  # raises if they cannot be stored
     header = {
         "method": explainer.method,
         "config": explainer.config.to_dict(),
@@ -60,9 +60,9 @@ def load(folder: str | os.PathLike[str], classifier: Classifier | Regressor) -> 
     Parameters
     ----------
     folder
-        Where it was saved.
+        Folder of ``explainer.save``.
     classifier
-        The model it explains; it is not saved with it.
+        The explained model, which is not saved with the explainer.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def load(folder: str | os.PathLike[str], classifier: Classifier | Regressor) -> 
     return load_as(None, folder, classifier)
 
 
-@torch.inference_mode(mode=False)  # tensors that were made in inference mode could not be used for gradients
+@torch.inference_mode(mode=False)  # tensors created in inference mode cannot be used for gradients
 def load_as(
     kind: type[BaseExplainer[Any]] | None, folder: str | os.PathLike[str], classifier: Classifier | Regressor
 ) -> BaseExplainer[Any]:
@@ -92,7 +92,7 @@ def load_as(
         method = str(header["method"])
     with naming(path):
         kind = EXPLAINERS.load(method) if kind is None else kind  # an unknown method raises its own error
-    with FILES.reading(path, passing=FileFormatError):  # settings that are none are damage, too
+    with FILES.reading(path, passing=FileFormatError):  # invalid settings are damage, too
         explainer: BaseExplainer[Any] = kind(classifier, kind.config_class.from_dict(header["config"]))
         info = SeriesInfo.from_dict(header["info"])
         constraints = Constraints.from_dict(header["constraints"])
@@ -123,7 +123,7 @@ def _check_digest(expected: str | None, classifier: Classifier | Regressor, path
 def load_fit(folder: Path, *, device: str, model: str | None = None) -> tuple[dict[str, Any], BaseExplainer[Any]]:
     """Return ``run.json`` and the explainer with its classifier, all of the same fit.
 
-    ``model`` is the Python file of the user's own model, and the function in it, which may be run; None allows nothing.
+    ``model`` is the Python file of the user's own model and the function in it, which may be run; None allows none.
     """
     return _of_one_fit(folder, lambda: load_parts(folder, device=device, model=model))
 
@@ -147,9 +147,8 @@ def _load_model(folder: Path, device: str, model: str | None) -> Classifier | Re
 def data_of_fit(run: dict[str, Any], what_to_do: str = "Name it yourself: --dataset") -> tuple[str, dict[str, Any]]:
     """Return name and options of the data set of a fit; raise if ``run.json`` names other data than those of the fit.
 
-    A folder may come from somebody else: its data are a data set by name, or the very file of the fit, recognised by
-    its digest, so that no other file of this machine gets into an answer. ``what_to_do`` stands in the message before
-    the path.
+    A folder may come from somebody else: its data are a data set by name, or the file of the fit with the same digest,
+    so that no other file of this machine gets into an answer. ``what_to_do`` precedes the path in the message.
     """
     source, options = str(run["dataset"]), dict(run["dataset_options"])
     if other := sorted({"path", "name"} & set(options)):
@@ -169,7 +168,7 @@ def data_of_fit(run: dict[str, Any], what_to_do: str = "Name it yourself: --data
 def data_asked_for(run: dict[str, Any] | None, dataset: str | None, seed: int) -> tuple[str | None, dict[str, Any]]:
     """Return name and options of the data set: those of the fit, by ``run.json``, unless another one is given.
 
-    ``seed`` is that of the split of a data set that is none of a fit.
+    ``seed`` is the seed of the split, for a data set that is not from a fit.
     """
     if run is None:
         return dataset, {"seed": seed}
@@ -182,7 +181,7 @@ def data_asked_for(run: dict[str, Any] | None, dataset: str | None, seed: int) -
 
 
 def _of_one_fit(folder: Path, read: Callable[[], T]) -> tuple[dict[str, Any], T]:
-    """Read ``run.json`` and something else of the folder, which nobody replaces meanwhile."""
+    """Read ``run.json`` and another part of the folder; raise if the folder is replaced meanwhile."""
     with locked_in_place(folder, shared=True):
         for part in (CLASSIFIER, EXPLAINER):
             inside(folder, part)
@@ -227,8 +226,8 @@ def digests_of(folder: Path) -> dict[str, str]:
 def new_folder(folder: Path, *, force: bool, shared: bool = False) -> AbstractContextManager[Path]:
     """Return a context that yields a temporary folder, which replaces ``folder`` when the block ends.
 
-    A fit holds recordings, so that only its owner can read it, unless it is to be shared, or replaces one that others
-    could read. Raises StorageError, before anything is written, if the folder holds a fit that may not be replaced.
+    A fit contains recordings, so that only its owner can read it, unless it is to be shared, or replaces a folder that
+    others could read. Raises StorageError, before anything is written, if the folder may not be replaced.
     """
     _check_is_fit(folder)
     found = [name for name in (RUN, CLASSIFIER, EXPLAINER) if (folder / name).exists()]
@@ -240,7 +239,7 @@ def new_folder(folder: Path, *, force: bool, shared: bool = False) -> AbstractCo
 
 
 def _check_is_fit(folder: Path) -> None:
-    """Raise if something in a folder has the name of a part of a fit and is none, or holds somebody's files."""
+    """Raise if a folder contains anything but the parts of a fit, or a part contains other files."""
     model, explainer = folder / CLASSIFIER, folder / EXPLAINER
     others: list[Path] = []
     if model.is_symlink() or model.exists():
@@ -251,7 +250,7 @@ def _check_is_fit(folder: Path) -> None:
         try:
             if not is_plain_file(run):
                 raise FileFormatError("a link, or no file")
-            if not explainer.exists():  # beside one, it may be damaged
+            if not explainer.exists():  # with an explainer beside it, it may be damaged
                 read_run(folder)
         except FileFormatError:
             others = [run]

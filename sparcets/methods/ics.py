@@ -22,8 +22,8 @@ from sparcets.training.device import threads_for
 from sparcets.training.networks import fill_gaps
 from sparcets.training.projection import Projection
 
-# Queries that descend together on a CPU, always as many: sums over another number differ in their last bits, which a
-# descent amplifies. So an answer does not depend on the queries that it is searched with.
+# Queries in a descent on a CPU, always the same number: sums over another number differ in their last bits, which a
+# descent amplifies. So an answer is independent of the other queries in the batch.
 ROWS = 16
 
 
@@ -64,7 +64,7 @@ class Ics(BaseExplainer[IcsConfig]):
         return Answers.one_each(request, request.apply_limits(moved), "refined")
 
     def _noise(self, request: Request, query: FloatArray) -> FloatArray:
-        """Draw each query's start from a seed of its own, so that it does not depend on the rest of the batch."""
+        """Draw each query's start from its own seed, so that it is independent of the rest of the batch."""
         noise = np.empty_like(query)
         for i, series in enumerate(query):
             name = hashlib.sha256(request.X[i].tobytes()).hexdigest()
@@ -97,13 +97,13 @@ class _Search:
     def run(self, start: Tensor) -> Tensor:
         """Return the found series (batch, time, features), standardised."""
         config = self.config
-        if self.projection.gaps:  # what is missing starts, and stays, where it costs nothing
+        if self.projection.gaps:  # missing entries start, and stay, where they add nothing to the loss
             start = torch.where(self.query.isnan(), self.measured, start)
         found, valid = start.clone(), torch.zeros_like(self.target, dtype=torch.bool)
         trade_off = start.new_full((len(start),), config.prediction_weight)
         for _ in range(config.max_lambdas):
             for rows in torch.split((~valid).nonzero()[:, 0], self.batch[1]):
-                n = len(rows)  # a block that is too small has its last row several times
+                n = len(rows)  # a block that is too small repeats its last row
                 block = rows[torch.arange(max(n, self.batch[0]), device=rows.device).clamp(max=n - 1)]
                 found[rows] = self._descend(found[block], block, trade_off[block])[:n]
                 with torch.no_grad():
@@ -123,7 +123,7 @@ class _Search:
         for _ in range(config.steps):
             pause()
             optimiser.zero_grad()
-            # One descent per query: their losses share nothing, so the gradient of the sum is each one's own.
+            # One descent per query: their losses share nothing, so the sum has the same gradients.
             self.loss(x, rows, trade_off).sum().backward()  # type: ignore[no-untyped-call]
             optimiser.step()
         return x.detach()

@@ -1,4 +1,4 @@
-"""Nearest: the nearest real series of the target class. It needs no training and is the floor of every table."""
+"""Nearest: the nearest real series of the target class. It needs no training and is the baseline of every table."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ log = logging.getLogger(__name__)
 class Nearest(BaseExplainer[NearestConfig]):
     """The nearest training series that is labelled *and* predicted as the target, made to obey the constraints.
 
-    For a regressor these are the series whose label and prediction both lie within the target.
+    For a regressor, label and prediction both lie within the target.
 
-    Distance is the root mean square over all entries, standardised per feature; of two at the same distance, the one
-    that stands first in the training data is taken. A candidate that no longer convinces the classifier once it is
-    constrained gives way to the next nearest.
+    Distance is the root mean square over all entries, standardised per feature; of two at the same distance, the
+    first in the training data is used. If a candidate is not valid under the constraints, the next nearest is tried.
 
     Examples
     --------
@@ -39,7 +38,8 @@ class Nearest(BaseExplainer[NearestConfig]):
     """
 
     config_class = NearestConfig
-    # Training series to choose from, and their classes; of a regressor, labels and predictions (2, series, outputs).
+    # Candidates among the training series, and their classes; for a regressor, labels and predictions (2, series,
+    # outputs).
     _series: Series
     _y: IntArray
     _numbers: FloatArray
@@ -90,7 +90,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         return self._answers(request, best, best_p, found, ranked)
 
     def _ranked_candidates(self, request: Request) -> IntArray:
-        """Return for each query the rows of its candidates, nearest first, -1 where there are no more."""
+        """Return the rows of each query's candidates, nearest first, -1 where there are no more."""
         known, scaler = self._known(request), request.info.scaler
         tries = min(self.config.candidates * request.n, max(1, len(known)))
         ranked = np.full((len(request), tries), -1, dtype=np.int64)
@@ -101,14 +101,14 @@ class Nearest(BaseExplainer[NearestConfig]):
                 continue
             pair = request.series[rows], self._candidates(candidates, request)
             distance = _distances(*(one.with_values(one.values.astype(float)).standardised(scaler) for one in pair))
-            # Rounded: the last bits depend on how many queries are multiplied at once, and with them the order of
-            # neighbours at the same distance.
+            # Rounded, because the last bits depend on the number of queries multiplied at once, and would decide the
+            # order of neighbours at the same distance.
             order = np.argsort(distance.astype(np.float32), axis=1, kind="stable")[:, : ranked.shape[1]]
             ranked[rows, : order.shape[1]] = candidates[order]
         return ranked
 
     def _known(self, request: Request) -> IntArray:
-        """Return the training series that may be offered: of a regressor, those within the goal, which is class 0."""
+        """Return the candidates for a request and their classes: for a regressor, those within the goal, as class 0."""
         if request.goal is None:
             return np.arange(len(self._series))
         labels, said = self._numbers
@@ -120,7 +120,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         return series if series.n_steps == request.series.n_steps else series.padded(request.series.n_steps)
 
     def _blend(self, request: Request, rows: IntArray, candidates: IntArray) -> FloatArray:
-        """Put each candidate in its query's place; where it has ended already, or has no value, the query stays."""
+        """Replace each query by its candidate; where that has ended or has no value, the query's value stays."""
         proposal = self._candidates(candidates, request).filled()
         return np.where(proposal.measured, proposal.values, request.X[rows])
 
@@ -152,16 +152,16 @@ class Nearest(BaseExplainer[NearestConfig]):
         )
 
     def _shares_needed(self, request: Request, rows: IntArray, ranked: IntArray) -> list[str]:
-        """Return in words which share of the entries the nearest series needs, where a cap left no answer.
+        """Describe the share of entries that the nearest series needs, for queries without an answer under the cap.
 
-        It is found by halving: a share that is enough, though not always the smallest.
+        It is found by bisection: the share is enough, but not always the smallest.
         """
         words = [""] * len(request)
         if request.at_most is None or not len(rows):
             return words
         proposal = self._blend(request, rows, ranked[rows, 0])
         entries = request.n_free()
-        too_few, enough = request.at_most[rows], entries[rows] + 1  # one more than all: nothing known to be enough
+        too_few, enough = request.at_most[rows], entries[rows] + 1  # one more than all: no known share is enough
         while (enough - too_few > 1).any():
             middle = (too_few + enough) // 2
             at_most = request.at_most.copy()
@@ -173,7 +173,7 @@ class Nearest(BaseExplainer[NearestConfig]):
         for i, count in zip(rows, enough, strict=True):
             words[i] = "; no share is enough for the nearest"
             if count <= entries[i]:
-                percent = np.ceil(1000 * count / entries[i]) / 10  # rounded up, so that asking for it is enough
+                percent = np.ceil(1000 * count / entries[i]) / 10  # rounded up, so that passing it is enough
                 words[i] = f"; the nearest needs {percent:g} % of the entries that may change"
         return words
 
@@ -195,12 +195,12 @@ class Nearest(BaseExplainer[NearestConfig]):
 
 
 def _proba(request: Request, made: FloatArray, rows: IntArray) -> FloatArray:
-    """Return what the explained model says of proposals for some of the queries."""
+    """Return the explained model's probabilities for proposals for some of the queries."""
     return request.classifier.outputs_unchecked(request.series[rows].with_values(made))
 
 
 def _distances(a: Series, b: Series) -> FloatArray:
-    """Return the mean square difference of every pair over what both have; infinite if they share nothing."""
+    """Return the mean square difference of every pair over shared entries; infinite if there are none."""
     squares, _, common = compare_pairs(a, b)
     return np.asarray(np.divide(np.maximum(squares, 0.0), common, out=np.full(common.shape, np.inf), where=common > 0))
 

@@ -1,4 +1,4 @@
-"""Parameters of an explainer, as scikit-learn has them: what its constructor takes, and the fields of its settings."""
+"""Parameters of an explainer as in scikit-learn: the arguments of its constructor and the fields of its config."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparcets.methods import EXPLAINERS
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-SEPARATOR = "__"  # between a part and its field, as in pipelines of scikit-learn
+SEPARATOR = "__"  # between a nested object and its field, as in pipelines of scikit-learn
 
 
 def _fields_of(config: Config, prefix: str) -> dict[str, Any]:
@@ -79,19 +79,19 @@ class Parameters:
         for name, value in params.items():
             if name not in own:
                 given["config"] = _with(given["config"], name.split(SEPARATOR)[1:], value)
-        self.__init__(**given)  # type: ignore[misc]  # from the start: what other settings fitted must not answer
+        self.__init__(**given)  # type: ignore[misc]  # unfitted, since the fit belongs to the previous settings
         return self
 
     def __sklearn_clone__(self) -> Self:
         """Return an unfitted explainer of the same model with the same settings.
 
-        The model is what is explained, so that it is kept as it is: neither copied nor forgotten.
+        The model is kept as it is, not copied.
         """
         return type(self)(**self.get_params(deep=False))
 
 
 def check_settings(config: Any, explainer: Parameters) -> None:
-    """Raise unless settings are those of a method, and name the method that they belong to."""
+    """Raise unless settings belong to a method; the error names the method that they belong to."""
     if isinstance(config, explainer.config_class):
         return
     given = config.__name__ if isinstance(config, type) else type(config).__name__

@@ -1,4 +1,4 @@
-"""What passes between the pipeline and a method: a fit, the options of a call, a batch of queries, answers."""
+"""The types between the pipeline and a method: a fit, the options of a call, a batch of queries, answers."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from sparcets.core.words import probability_below, share_from
 from sparcets.models.base import Classifier, Model
 from sparcets.models.views import Goal, Within, at_length
 
-MOST_ANSWERS = 1_000_000  # to one query
-MOST_CLASSES = 4  # that are tried for a query if any class but one is asked for, the most probable ones
+MOST_ANSWERS = 1_000_000  # largest n
+MOST_CLASSES = 4  # classes that are tried for a query if the target is any class but one, the most probable ones
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Batch:
-    """What a method is given: series in the data's own units, and what is asked about them."""
+    """Base of the inputs of a method: series in the data's own units."""
 
     series: Series
 
@@ -53,13 +53,13 @@ class FitJob(_Batch):
     info
         Names, units and scale of the data.
     numbers
-        For a regressor, the labels (batch, outputs), and ``y`` are all 0; for classes, without columns.
+        For a regressor, the labels (batch, outputs), while ``y`` is 0; for classes, no columns.
     subjects
-        The recorded person of each series (batch,), as a Dataset knows them; else None.
+        The recorded person of each series (batch,), from a Dataset; else None.
     target
         Index of the one class that the method is fitted for, or None for every class.
     constraints, constraints_given
-        The standing constraints, bound to the data; and as the user gave them, as plain values.
+        The constraints of the fit, bound to the data; and the same as the user gave them, as plain values.
     checkpoint
         Folder for the state of the training, or None.
     progress
@@ -87,21 +87,21 @@ class FitJob(_Batch):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Asked:
-    """What a call of ``explain`` asks of every query, bound to the fit.
+    """Requirements of a call of ``explain`` for every query, bound to the fit.
 
     Attributes
     ----------
     classifier, info
-        The explained model, and names, units and scale of the data. Of a regressor, the model is a classifier of two
-        classes once there is a ``goal``.
+        The explained model, and names, units and scale of the data. With a ``goal``, the model is a view of a regressor
+        as a classifier of two classes.
     constraints
-        All constraints in force, as arrays (``mutable`` features, ``editable`` entries (time, features), …).
+        All constraints of fit and call, as arrays (``mutable`` features, ``editable`` entries (time, features), …).
     n
         Number of different answers per query.
     confidence
         The least probability of the target that counts as reached, or None.
     goal
-        For a regressor, the numbers that count: the classifier is a view of it, whose class 0 is within them.
+        For a regressor, the bounds of the target: class 0 of the classifier is within them.
     edits
         Largest number of edits of an answer, or None.
     """
@@ -124,9 +124,9 @@ class CallOptions(_Asked):
     constraints_given
         The constraints as the user gave them to ``fit`` and to ``explain``.
     target
-        What is asked for.
+        The target.
     sparsity
-        Largest share that changes of the entries that may change, or None.
+        Largest share of the entries that may change which change, or None.
     curve
         Whether to measure how few changes are enough.
     """
@@ -185,7 +185,7 @@ class CallOptions(_Asked):
         )
 
     def towards(self, goal: Goal) -> CallOptions:
-        """Return the options for queries of a regressor that have to reach a goal."""
+        """Return the options for queries of a regressor with a goal."""
         model: Any = self.classifier
         classifier = Within(model, goal, self.info.numbers.scale)
         return replace(self, goal=goal, classifier=classifier, info=replace(self.info, class_names=goal.names))
@@ -196,7 +196,7 @@ class CallOptions(_Asked):
         request = Request(series=series, target=target, **asked)
         if self.sparsity is None:
             return request
-        # Rounded down with a tolerance: 0.1 of 30 entries are 3, though the product may be 2.99….
+        # Rounded down with a tolerance: 0.1 of 30 entries is 3, though the product may be 2.99….
         entries = request.n_free() * self.sparsity
         return replace(request, at_most=np.floor(entries + 1e-9).astype(np.int64))
 
@@ -208,16 +208,16 @@ class QueryBlock(_Batch):
     Attributes
     ----------
     series, target
-        Checked series, and target classes (batch,), None for the runner-up. Of a regressor, indices of targets.
+        Checked series, and target classes (batch,), None for the runner-up. For a regressor, indices of targets.
     index
-        Of each query, its index among all queries (batch,).
+        Index of each query among all queries (batch,).
     """
 
     target: IntArray | None
     index: IntArray
 
     def select(self, rows: slice | IntArray, target: IntArray | None = None) -> QueryBlock:
-        """Return the block of some of the queries, with another target each if it is given."""
+        """Return the block of some of the queries, optionally with other targets."""
         own = None if self.target is None else self.target[rows]
         return QueryBlock(series=self.series[rows], target=own if target is None else target, index=self.index[rows])
 
@@ -227,7 +227,7 @@ class QueryBlock(_Batch):
 
 
 def is_stream(X: Any) -> bool:
-    """Return whether ``X`` is read as it is worked on: a memory map; or a generator, an iterator, a data loader.
+    """Return whether ``X`` is read lazily: a memory map, a generator, an iterator or a data loader.
 
     >>> is_stream(iter([[[1.0]]])), is_stream([[[1.0]]]), is_stream(np.zeros((1, 1, 1)))
     (True, False, False)
@@ -238,7 +238,7 @@ def is_stream(X: Any) -> bool:
 
 
 def query_names(**given: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the names given to ``explain`` by what they are, ``ids`` or ``subjects``: whole numbers or text."""
+    """Return the given ``ids`` and ``subjects`` of ``explain`` by argument: whole numbers or text."""
     checked = {}
     for what, values in given.items():
         if values is not None:
@@ -253,11 +253,11 @@ class Queries:
     Parameters
     ----------
     X
-        Series (batch, time, features): anything NumPy takes.
+        Series (batch, time, features): anything NumPy accepts.
     lengths, side
         True lengths of padded queries, and side inputs of all of them, as the user passed them.
     names
-        Ids and subjects of the queries, where they are given; see :func:`query_names`.
+        Ids and subjects of the queries, if given; see :func:`query_names`.
     model, info, owner
         The explained model, the series of the fit, and the name of the explainer, for messages.
     longer
@@ -294,7 +294,7 @@ class Queries:
         self._open(longer)
 
     def _open(self, longer: bool) -> None:
-        """Check what is there already."""
+        """Check the queries."""
         known: dict[str, Any] = {"owner": self.owner, "like": self.info, "longer": longer}
         self.series = self.model.check_input(self.X, self.lengths, self.side, **known)
         self.n, self.n_steps = len(self.series), self.series.n_steps
@@ -311,7 +311,9 @@ class Queries:
     def named(self, answers: Explanation) -> Explanation:
         """Return answers with the names of their queries."""
         rows, least = answers.query_index, min(map(len, self.names.values()), default=None)
-        if least is not None and len(rows) and rows.max() >= least:  # an iterator shows its number at its end only
+        if (
+            least is not None and len(rows) and rows.max() >= least
+        ):  # the length of an iterator is known only at its end
             raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
         known: dict[str, Any] = {what: names[rows] for what, names in self.names.items()}
         return replace(answers, **known) if known else answers
@@ -324,7 +326,7 @@ class Queries:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Request(_Batch, _Asked):
-    """A batch of queries that are not in their target class yet, with all that limits the answers.
+    """A batch of queries that are not in their target class yet, with the limits of their answers.
 
     Attributes
     ----------
@@ -338,7 +340,7 @@ class Request(_Batch, _Asked):
     at_most: IntArray | None = None
 
     def n_free(self) -> IntArray:
-        """Return the number of entries of each query that may change, of which ``sparsity`` is a share."""
+        """Return the number of entries of each query that may change; ``sparsity`` is relative to it."""
         free = self.series.measured & self.constraints.allowed
         return np.asarray(free.sum((1, 2)), dtype=np.int64)
 
@@ -365,7 +367,7 @@ class Request(_Batch, _Asked):
         return ((rows, self.cut(rows, series.n_steps)) for rows, series in self.series.by_length())
 
     def limits_of(self, i: int) -> str:
-        """Return the limits of the answer to query ``i`` in words: the cap, and the kinds of constraints."""
+        """Describe the limits of the answer to query ``i``: the cap, and the kinds of constraints."""
         limits = self.constraints.active_kinds()
         if self.at_most is not None:
             limits.insert(0, f"at most {int(self.at_most[i])} of {self._n_free_of(i)} entries changed")
@@ -374,7 +376,7 @@ class Request(_Batch, _Asked):
         return f" within the constraints ({'; '.join(limits)})" if limits else ""
 
     def why_missed(self, i: int, proba: FloatArray, otherwise: str) -> str:
-        """Return why the best attempt for query ``i``, with these probabilities (classes,), is no answer.
+        """Return why the best attempt for query ``i``, with these probabilities (classes,), is not valid.
 
         ``otherwise`` is the reason where the classifier predicts another class than the target.
         """
@@ -399,9 +401,9 @@ class Request(_Batch, _Asked):
         return self.why_missed(i, proba, f"the answer did not convince {self.attempt_words(i, proba)}{nothing}")
 
     def attempt_words(self, i: int, proba: FloatArray) -> str:
-        """Return what an attempt for query ``i`` did not convince, and how far it came by its probabilities (classes,).
+        """Describe an unsuccessful attempt for query ``i`` and its probabilities (classes,).
 
-        The number that a regressor reached is told with all answers.
+        The number that a regressor predicts is shown with every answer.
         """
         if self.goal is not None:
             return f"the model{self.limits_of(i)}"
@@ -416,17 +418,17 @@ class Request(_Batch, _Asked):
         """Return proposals (batch, time, features) that obey the cap (the largest changes are kept) and the
         constraints.
 
-        They are for all queries, or for ``rows`` of them.
+        There is one for each query, or for each of ``rows``.
         """
         series = self.series if rows is None else self.series[rows]
         if self.at_most is None:
             return self.constraints.enforce(series, proposal)
         at_most = self.at_most if rows is None else self.at_most[rows]
-        before = replace(self.constraints, project=None)  # that one comes last
+        before = replace(self.constraints, project=None)  # it is applied last
         allowed = before.enforce(series, proposal)
         cut = keep_largest(series.values, allowed, at_most=at_most, scale=self.info.scaler.scale)
         cut = self.constraints.enforce(series, cut, complete=False)
-        if self.constraints.project is not None:  # which may have changed more entries
+        if self.constraints.project is not None:  # it may have changed more entries
             few = differs(cut, series.values).sum((1, 2)) <= at_most
             cut = np.where(few[:, None, None], cut, series.values)
         return cut
@@ -434,7 +436,7 @@ class Request(_Batch, _Asked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """What a method found: ``n`` answers per query, best first, grouped by query.
+    """Answers of a method: ``n`` per query, best first, grouped by query.
 
     Attributes
     ----------
@@ -443,13 +445,13 @@ class Answers:
     status
         ``generated``, ``refined``, ``neighbour`` or ``not_found`` for each.
     reason
-        Why nothing was found, in words; empty elsewhere.
+        Why nothing was found; empty elsewhere.
     proba
-        Probabilities by the user's classifier (batch * n, classes), NaN in rows that it has not predicted yet; None if
-        in no row. ``explain`` predicts the missing rows.
+        Probabilities by the user's classifier (batch * n, classes), NaN in rows that are not predicted yet; None
+        without predicted rows. ``explain`` predicts the missing rows.
     families, support
-        Names of the families that were asked, and the share of each that agrees (batch * n, families), NaN in rows that
-        they were not asked about; None if in no row.
+        Names of the evaluated families, and the share of each that agrees (batch * n, families), NaN in rows that
+        are not evaluated; None without evaluated rows.
     edit_lists
         The edits of each answer; None for a method that gives values.
     """
@@ -466,7 +468,7 @@ class Answers:
     def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:
         """Package a method's one answer per query; if more were requested, the others are ``not_found``.
 
-        Whether an answer is valid is decided by ``explain``, which asks the classifier.
+        ``explain`` decides whether an answer is valid, by the classifier.
         """
         B, n = len(request), request.n
         counterfactual = np.repeat(request.X[:, None], n, axis=1)  # (batch, n, time, features)
@@ -480,7 +482,7 @@ class Answers:
 
     @classmethod
     def unchanged(cls, request: Request, proba: FloatArray) -> Answers:
-        """Return the queries themselves, which are in their targets by their probabilities (batch, classes)."""
+        """Return the queries themselves as answers: their probabilities (batch, classes) are in their targets."""
         n = len(request) * request.n
         return cls(
             counterfactual=np.repeat(request.X, request.n, axis=0),
@@ -491,9 +493,9 @@ class Answers:
 
     @classmethod
     def join(cls, request: Request, parts: Sequence[tuple[IntArray, Answers]]) -> Answers:
-        """Return the answers to a request from those to its parts, given with the rows of their queries.
+        """Return the answers to a request from the answers to its parts, given with the rows of their queries.
 
-        The series of a part may be shorter; what one part knows and another does not is NaN there.
+        The series of a part may be shorter; fields that only some parts have are NaN for the others.
         """
         n, made = request.n, [part for _, part in parts]
         places = [(rows[:, None] * n + np.arange(n)).ravel() for rows, _ in parts]
@@ -523,7 +525,7 @@ class Answers:
 
     @property
     def evidence(self) -> Evidence | None:
-        """What the families say so far; None where none was asked."""
+        """The families' support so far; None if no family was evaluated."""
         return None if self.support is None else Evidence(families=self.families, support=self.support)
 
     def without_courses(self) -> Answers:
@@ -538,7 +540,7 @@ class Answers:
 
 
 def runner_up(proba: FloatArray) -> IntArray:
-    """Return the second most probable class of each query: a stable sort, so that it is never the prediction itself.
+    """Return the second most probable class of each query; the sort is stable, so that it is never the prediction.
 
     >>> runner_up(np.array([[0.4, 0.4, 0.2], [0.2, 0.3, 0.5]]))
     array([1, 1])
@@ -555,7 +557,7 @@ def other_classes(proba: FloatArray, excluded: int) -> Iterator[tuple[IntArray, 
     predicted = proba.argmax(1)
     others = np.where(np.arange(proba.shape[1]) == excluded, -np.inf, proba)
     ranked = np.argsort(-others, axis=1, kind="stable")[:, : min(MOST_CLASSES, proba.shape[1] - 1)]
-    ranked[predicted != excluded] = predicted[predicted != excluded, None]  # they are in another class as they are
+    ranked[predicted != excluded] = predicted[predicted != excluded, None]  # these queries are in another class already
     for rank in range(ranked.shape[1]):
         rows = np.arange(len(proba)) if rank == 0 else np.flatnonzero(predicted == excluded)
         if len(rows):
@@ -568,7 +570,7 @@ def best_of_classes(parts: Sequence[Explanation], n: int) -> Explanation:
     The parts are for several classes, with ``n`` answers to each of some queries.
     """
     tried = join(list(parts))
-    query = tried.query_index.reshape(-1, n)[:, 0]  # of each n answers
+    query = tried.query_index.reshape(-1, n)[:, 0]  # one per n answers
     rank_by = np.stack([tried.believed, tried.valid, -tried.share_changed]).reshape(3, -1, n).mean(2)
     order = np.lexsort((*-rank_by[::-1], query))
     best = order[np.unique(query[order], return_index=True)[1]]
@@ -576,7 +578,7 @@ def best_of_classes(parts: Sequence[Explanation], n: int) -> Explanation:
 
 
 def check_constraints(constraints: Any) -> Constraints:
-    """Return the constraints that a user passed; none where None was passed."""
+    """Return the constraints that a user passed; empty ones for None."""
     if constraints is None:
         return Constraints()
     if not isinstance(constraints, Constraints):

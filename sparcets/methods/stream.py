@@ -24,15 +24,15 @@ from sparcets.models.base import Model
 if TYPE_CHECKING:
     from sparcets.methods.base import BaseExplainer
 
-COMPARED = 32  # queries that are predicted again, to check that the classifier is that of the finished shards
+COMPARED = 32  # queries that are predicted again, to check that the classifier is the one of the finished shards
 
 
 class Stream(Queries):
     """Queries from a memory map or an iterator, of which one block is in memory at a time.
 
     A memory map is of series (batch, time, features), an iterator is over series (time, features) or batches of them.
-    The parameters are those of :class:`~sparcets.methods.request.Queries`, but ``longer`` is not looked at: all blocks
-    have the steps of the fit.
+    The parameters are those of :class:`~sparcets.methods.request.Queries`, but ``longer`` is ignored: all blocks have
+    the steps of the fit.
     """
 
     def _open(self, longer: bool) -> None:
@@ -101,7 +101,7 @@ class Stream(Queries):
             if series.ndim == 3 and not len(series):
                 continue
             start = first + waiting
-            # A single series has its own length; [series] says so.
+            # A single series has its own length, as in a list.
             batch = [series] if series.ndim == 2 else series
             held.append(self._check(batch, self._lengths(start, start + len(batch)), start))
             waiting += len(batch)
@@ -122,7 +122,7 @@ def _join(parts: list[Series]) -> Series:
 
 
 def release_pages(X: Any) -> None:
-    """Release the memory that reading a memory map has taken; the file is unchanged."""
+    """Release the memory used by reading a memory map; the file is unchanged."""
     file = getattr(X, "_mmap", None)
     # A copy-on-write map keeps its changes in this memory; and madvise is not available on every system.
     if file is not None and getattr(X, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
@@ -138,10 +138,10 @@ def answer_to_folder(
     *,
     bar: Bar,
 ) -> ExplanationFolder:
-    """Answer queries block by block, each block a shard of a folder; shards that are finished already are kept.
+    """Answer queries block by block, each block a shard of a folder; finished shards are kept.
 
-    ``answer`` answers a block, and the bar is advanced by the queries whose answers are there already. A folder that
-    another process is writing raises BusyError.
+    ``answer`` answers a block; the bar advances by the queries that are answered already. A folder that another process
+    is writing raises BusyError.
     """
     target, known, n_shards = call.target, queries.model.side, 0
     with writing_answers(out) as folder:
@@ -184,7 +184,7 @@ def _check_same_model(model: Model, finished: Explanation) -> None:
 
 
 def identity_of(explainer: BaseExplainer[Any], call: CallOptions) -> dict[str, Any]:
-    """Return all that determines the answers besides queries and targets, as plain values."""
+    """Return everything that determines the answers besides queries and targets, as plain values."""
     digest = hashlib.sha256()
     for name, array in sorted(explainer._state().items()):
         digest.update(name.encode())
@@ -202,4 +202,4 @@ def identity_of(explainer: BaseExplainer[Any], call: CallOptions) -> dict[str, A
         **({} if call.target.excluded is None else {"excluded": call.target.excluded}),
         **({"targets": [repr(one) for one in call.target.numbers]} if call.target.numbers else {}),
     }
-    return dict(json.loads(json.dumps(values)))  # in the form in which it comes back from the disk
+    return dict(json.loads(json.dumps(values)))  # in the form in which it is read from the disk

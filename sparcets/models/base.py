@@ -1,4 +1,4 @@
-"""Classifier: the interface between explainers and models that predict classes; and what all models have."""
+"""Model, and its subclasses Classifier and Regressor: the interface between explainers and models."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 PREDICT_BATCH = 512  # series per call of the model, bounding memory
-NOISE = 1e-5  # probabilities that differ by less are the same: batches of another size have other last bits
-# What a model gets for missing values: a rule, or a function from series with NaN to series of the same shape.
+NOISE = 1e-5  # smaller differences of probabilities are ignored: batches of another size have other last bits
+# Input of a model for missing values: a rule, or a function from series with NaN to series of the same shape.
 Missing: TypeAlias = str | Callable[[Any], Any]
 
 
@@ -37,16 +37,16 @@ class Model(ABC):
     and implements ``device`` and ``log_proba`` or ``numbers``.
     """
 
-    n_features: int | None = None  # it was fitted on, or None where it takes what comes
-    n_steps: int | None = None  # the same
-    unequal: bool = False  # whether it was fitted on series of unequal lengths, padded, and needs to know those of all
-    takes_longer: bool = False  # whether it then also predicts series that are longer than these
-    missing: Missing = "refuse"  # what it gets for NaN: "refuse", "keep", "forward", "mean", or a function
+    n_features: int | None = None  # number of features of its training series; None accepts any
+    n_steps: int | None = None  # number of steps of its training series; None accepts any
+    unequal: bool = False  # whether it was fitted on padded series of unequal lengths, and needs lengths
+    takes_longer: bool = False  # whether it then also accepts longer series
+    missing: Missing = "refuse"  # its input for NaN: "refuse", "keep", "forward", "mean", or a function
     side: SideInputs | None = None  # side inputs that are attached to its series as their last features
     differentiable: bool = False  # whether gradients flow to the series, through operations of torch
-    takes_side = False  # whether it may take more than the series
-    may_contradict = True  # whether it is somebody else's code, which may be random or keep a state
-    _knows_means = False  # whether it has values for a feature that a series has none of
+    takes_side = False  # whether it may have side inputs
+    may_contradict = True  # whether it is foreign code, which may be random or keep a state
+    _knows_means = False  # whether it can fill a feature without any value in a series
 
     @property
     def name(self) -> str:
@@ -55,16 +55,16 @@ class Model(ABC):
 
     @property
     def description(self) -> str:
-        """Name of the model, and what was assumed of it."""
+        """Name of the model, and assumptions about it."""
         return self.name
 
     @property
     def device(self) -> torch.device:
-        """Device of a differentiable model; others take arrays."""
+        """Device of a differentiable model; other models take arrays."""
         return torch.device("cpu")
 
     def digest(self) -> str | None:
-        """Return a digest of all that determines the predictions, or None where it is not known."""
+        """Return a digest of everything that determines the predictions, or None if unknown."""
         return None
 
     @property
@@ -74,7 +74,7 @@ class Model(ABC):
 
     @final
     def with_side(self, side: SideInputs | None) -> Self:
-        """Return the model for series that such side inputs are attached to; None for series alone."""
+        """Return the model for series with these side inputs attached; None for series alone."""
         if side == self.side:
             return self
         if side is not None:
@@ -92,10 +92,10 @@ class Model(ABC):
     def check_input(
         self, X: Any, lengths: Any, side: Any = None, *, owner: str, like: Model | SeriesInfo, longer: bool = True
     ) -> Series:
-        """Return series that the model can be asked about, of what the user passed; side inputs are attached to them.
+        """Return checked series with side inputs attached, from the user's input.
 
-        ``owner`` is the name of the fitted object that they are for, ``like`` what knows its numbers of features and
-        steps. ``longer`` allows series that are longer than those of the fit, if the model takes such.
+        ``owner`` is the name of the fitted object that they are for, ``like`` an object with its numbers of features
+        and steps. ``longer`` allows series that are longer than those of the fit, if the model accepts them.
         """
         allowed = {"gaps": self.takes_gaps, "longer": longer and self.takes_longer}
         series = Series(*check_padded(X, lengths, owner=owner, like=like, **allowed))
@@ -109,7 +109,7 @@ class Model(ABC):
 
     @final
     def check_gaps(self, series: Series, *, first: int = 0) -> None:
-        """Raise if the model has nothing to fill the gaps of checked series with; the first has the index ``first``."""
+        """Raise if the model cannot fill the gaps of checked series; the first series has the index ``first``."""
         if not self.takes_gaps:
             return
         empty = series.unmeasured
@@ -126,7 +126,7 @@ class Model(ABC):
 
     @final
     def outputs(self, X: Any, lengths: Any = None, *, side: Any = None) -> FloatArray:
-        """Return probabilities (batch, classes) or numbers (batch, outputs) for series as a user passes them."""
+        """Return probabilities (batch, classes) or numbers (batch, outputs) for series that a user passes."""
         model = self if side is None or self.side is not None else self.with_side(SideInputs.of(side))
         outputs = model.outputs_unchecked(model.check_input(X, lengths, side, owner=self.name, like=self))
         self._learn(outputs)
@@ -136,7 +136,7 @@ class Model(ABC):
     def outputs_unchecked(self, series: Series) -> FloatArray:
         """Return probabilities (batch, classes) or numbers (batch, outputs) for checked series; for internal calls.
 
-        Only the check of the input is skipped: the output of the model is checked as always.
+        Only the check of the input is skipped; the output of the model is checked.
         """
         parts = []
         for part in series.batches(PREDICT_BATCH):
@@ -150,20 +150,20 @@ class Model(ABC):
 
     @abstractmethod
     def _check_output(self, output: Any, n: int) -> FloatArray:
-        """Return what the model gave for ``n`` series as (batch, outputs); raise if it is no such output."""
+        """Return the model's output for ``n`` series as (batch, outputs); raise if it is not valid."""
 
     @abstractmethod
     def _learn(self, outputs: FloatArray) -> None:
-        """Keep the number of columns where it was not known before."""
+        """Store the number of columns if it was not known before."""
 
     @final
     def _as_tensors(self, X: FloatArray, lengths: IntArray | None) -> tuple[Tensor, Tensor | None]:
         """Return series and lengths as tensors on the device."""
         if threading.current_thread() is not threading.main_thread():
-            number_of_threads()  # a new thread may have taken over the number of a block in another one
+            number_of_threads()  # a new thread may have inherited the number of threads of another one
         # A copy: the model may write into it, and the array may be read-only or have negative strides.
         x = torch.from_numpy(np.array(X, order="C"))
-        x = x.float() if self.device.type == "mps" else x  # where there is no double precision
+        x = x.float() if self.device.type == "mps" else x  # which has no double precision
         return x.to(self.device), None if lengths is None else torch.tensor(lengths, device=self.device)
 
     def _no_gradients(self) -> CapabilityError:
@@ -172,12 +172,12 @@ class Model(ABC):
         )
 
     def validation_rows(self, series: Series) -> IntArray | None:
-        """Return which of the training series of a fit it was not trained on itself; None where that is not known."""
+        """Return the rows of a fit's training series that the model was not trained on; None if unknown."""
         return None
 
     @final
     def check_compatible(self, info: SeriesInfo, owner: str) -> None:
-        """Raise unless an explainer, the ``owner`` in messages, could have been fitted for the model by what it knows.
+        """Raise unless an explainer, the ``owner`` in messages, could have been fitted for this model.
 
         ``info`` describes the series and the classes, or numbers, of the fit.
         """
@@ -196,14 +196,14 @@ class Model(ABC):
 
     @abstractmethod
     def _contradiction(self, info: SeriesInfo) -> str:
-        """Return what a fit was for, and what the model predicts instead; empty if the two can be the same."""
+        """Describe a contradiction between a fit and the model's outputs; empty if there is none."""
 
 
 class Classifier(Model):
     """A model that gives probabilities of classes to series (batch, time, features) in the data's own units."""
 
     named: bool = False  # whether ``class_names`` were given rather than made up from numbers
-    may_be_logits = False  # whether sp.wrap could be told that its outputs are logits
+    may_be_logits = False  # whether sp.wrap accepts output="logits" for it
     _class_names: tuple[str, ...] | None = None
 
     @property
@@ -233,7 +233,7 @@ class Classifier(Model):
         X
             Series (batch, time, features), or a list of series (time, features) of unequal length.
         lengths
-            True lengths of padded series; what lies beyond has no influence.
+            True lengths of padded series; padding has no influence.
         side
             Side inputs by name, with a row per series, for a wrapped model that takes more than the series.
         """
@@ -241,22 +241,22 @@ class Classifier(Model):
 
     @final
     def predict(self, X: Any, lengths: Any = None, *, side: Any = None) -> IntArray:
-        """Return the index of the class that the model predicts for each series; of equally probable ones, the first.
+        """Return the index of the class that the model predicts for each series, the first of equally probable ones.
 
-        For a network it is the largest of its own outputs, also where rounding makes probabilities equal. The arguments
+        For a network it is the index of its largest output, even if rounding makes probabilities equal. The arguments
         are those of :meth:`predict_proba`.
         """
         return np.asarray(self.predict_proba(X, lengths, side=side).argmax(1), dtype=np.int64)
 
     def own_predictions(self, series: Series) -> IntArray | None:
-        """Return what the ``predict`` of a user's estimator says, (batch,); None if there is none."""
+        """Return the predictions (batch,) of the ``predict`` of a user's estimator; None if there is none."""
         return None
 
     def log_proba(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return log-probabilities (batch, classes) of series in the data's own units, with gradients to ``x``.
 
-        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
-        they were. Without gradients, the largest is that of the class that the model itself predicts; see
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are
+        restored. Without gradients, the class that the model itself predicts has the largest one; see
         :func:`with_prediction`.
         """
         raise self._no_gradients()
@@ -305,7 +305,7 @@ class Classifier(Model):
             self._class_names = tuple(str(k) for k in range(outputs.shape[1]))
 
     def _remedy(self, proba: FloatArray) -> str:
-        """Return what to do about rows that are no probabilities: they are several labels, or logits."""
+        """Return the advice for rows that are not probabilities, but several labels, or logits."""
         if proba.min() >= 0 and proba.max() <= 1:
             return (
                 "Each number is between 0 and 1, but the rows do not sum to 1: one probability for each of several "
@@ -317,7 +317,7 @@ class Classifier(Model):
 
 
 def contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
-    """Return where two predictions (batch, classes) of the same series are of another class, beyond rounding.
+    """Return where two predictions (batch, classes) of the same series differ in the class, beyond rounding.
 
     >>> contradicts(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([[0.5 - 1e-7, 0.5 + 1e-7], [0.2, 0.8]])).tolist()
     [False, True]
@@ -329,8 +329,8 @@ def contradicts(first: FloatArray, again: FloatArray) -> BoolArray:
 def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
     """Return log-probabilities (batch, classes) whose largest is that of the class the model predicts (batch,).
 
-    Logits that differ by very little have equal log-probabilities after rounding; that of the model's own prediction is
-    then raised by a few of its last bits. Where gradients are computed nothing is decided, and nothing is done.
+    Logits that differ by very little have equal log-probabilities after rounding; then that of the predicted class is
+    raised by a few of its last bits. With gradients, they are returned unchanged.
 
     >>> logits = torch.tensor([[1e-9, 2e-9]])
     >>> with torch.no_grad():
@@ -340,7 +340,7 @@ def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
     """
     if torch.is_grad_enabled():
         return log_proba
-    # Equal ones are at most log(1/2), so that a relative step changes the probability too, also in double precision.
+    # Equal ones are at most log(1/2), so that a relative step changes the probability too, even in double precision.
     raised = log_proba.amax(1, keepdim=True) * (1 - 4 * torch.finfo(log_proba.dtype).eps)
     agrees = log_proba.argmax(1) == predicted
     return torch.where(agrees[:, None], log_proba, log_proba.scatter(1, predicted[:, None], raised))
@@ -348,14 +348,14 @@ def with_prediction(log_proba: Tensor, predicted: Tensor) -> Tensor:
 
 @dataclass(eq=False)
 class _FrozenPart:
-    """A submodule or parameter that is frozen now: its values from before, and the calls that need it so."""
+    """A submodule or parameter that is frozen: its previous values, and the number of calls that need it frozen."""
 
     part: Any
     before: dict[str, Any]
     calls: set[object] = field(default_factory=set)
 
 
-_frozen_parts: dict[int, _FrozenPart] = {}  # by the id of the part, which is kept alive here
+_frozen_parts: dict[int, _FrozenPart] = {}  # by the id of the part, which this dict keeps alive
 _freezing = threading.RLock()  # held while parts are frozen or restored, never while a model computes
 
 
@@ -366,8 +366,8 @@ def frozen(module: nn.Module) -> Iterator[None]:
     Threads may freeze the same module, or modules that share parts, at the same time: the first one saves and freezes
     a part, the last one restores it.
 
-    Recurrent layers on CUDA are the exception: cuDNN refuses the backward pass of one in evaluation mode. They stay in
-    training mode with their dropout at 0, which computes the same, and no global switch is touched.
+    Recurrent layers on CUDA are the exception: cuDNN does not support their backward pass in evaluation mode. They stay
+    in training mode with dropout 0, which computes the same, and no global switch is changed.
     """
     call, mine = object(), list[_FrozenPart]()
 
@@ -385,9 +385,9 @@ def frozen(module: nn.Module) -> Iterator[None]:
                 if freeze(m, training=m.training, **dropout):
                     m.training = False  # not m.eval(): a user's class may have overridden it
                 if isinstance(m, nn.RNNBase) and torch.is_grad_enabled() and any(p.is_cuda for p in m.parameters()):
-                    m.dropout, m.training = 0.0, True  # also for calls without gradients at the same time
+                    m.dropout, m.training = 0.0, True  # also for concurrent calls without gradients
             for p in module.parameters():
-                # Weights that were made in inference mode can never have gradients, nor can their flag be restored.
+                # Weights created in inference mode can never have gradients, and their flag cannot be restored.
                 if (p.requires_grad or id(p) in _frozen_parts) and not p.is_inference():
                     freeze(p, requires_grad=True)
                     p.requires_grad_(False)
@@ -417,7 +417,7 @@ class Regressor(Model):
 
     @property
     def n_outputs(self) -> int:
-        """Number of numbers that it predicts for a series."""
+        """Number of values that it predicts for a series."""
         if self._n_outputs is None:
             raise ModelOutputError("the number of outputs is not known before the first prediction.")
         return self._n_outputs
@@ -434,8 +434,8 @@ class Regressor(Model):
     def numbers(self, x: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Return the numbers (batch, outputs) of series in the data's own units, with gradients to ``x``.
 
-        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are as
-        they were.
+        The model is in evaluation mode during the call and its parameters take no gradients; afterwards both are
+        restored.
         """
         raise self._no_gradients()
 

@@ -18,7 +18,7 @@ NOTE = "'decision_function', as the softmax or sigmoid of its values: their orde
 
 
 def adapt(model: Any) -> Interface:
-    """Return a model of classes: a booster, an estimator, or a callable as it is."""
+    """Return the interface of a model of classes: a booster, an estimator, or a callable."""
     name = name_of(model)
     if name == "Booster" and package(model) in OF_TABLES:
         return {"xgboost": _xgboost, "lightgbm": _lightgbm}[package(model)](model)
@@ -38,7 +38,7 @@ def adapt(model: Any) -> Interface:
 
 
 def adapt_regressor(model: Any) -> Interface:
-    """Return a model of numbers: a booster, an estimator by its ``predict``, or a callable as it is."""
+    """Return the interface of a model of numbers: a booster, an estimator by its ``predict``, or a callable."""
     name = name_of(model)
     if hasattr(model, "predict_proba") or hasattr(model, "classes_"):
         raise CapabilityError(
@@ -66,8 +66,8 @@ def _by_decisions(model: Any, name: str) -> Interface:
 def decisions(model: Any, series: FloatArray, **side: Any) -> FloatArray:
     """Return the decision function (batch, classes), or (batch,) for two classes; side inputs are passed on by name.
 
-    The largest value of a row is that of the class that ``model.predict`` gives: an SVC decides between several classes
-    by votes, and a tie of votes against the decision function. There, the two values are exchanged.
+    The class that ``model.predict`` gives has the largest value of a row: an SVC decides between several classes by
+    votes, which may contradict its decision function. Then the two values are exchanged.
     """
     values: FloatArray = np.asarray(model.decision_function(series, **side))
     if values.ndim != 2:
@@ -80,7 +80,7 @@ def decisions(model: Any, series: FloatArray, **side: Any) -> FloatArray:
 
 
 def layout_of(model: Any) -> Layout:
-    """Return how an estimator wants its series, by the packages that it comes from."""
+    """Return the layout of the series that an estimator takes, by the packages that it comes from."""
     packages = {package(part) for part in _parts(model)}
     if packages.intersection(CHANNELS_FIRST):
         return "bft"
@@ -88,13 +88,13 @@ def layout_of(model: Any) -> Layout:
 
 
 def _parts(model: Any) -> list[Any]:
-    """Return the model and, of a pipeline, its steps."""
+    """Return the model and, for a pipeline, its steps."""
     steps = getattr(model, "steps", None)
     return [model, *(part for _, part in steps)] if isinstance(steps, list) else [model]
 
 
 def package(model: Any) -> str:
-    """Return the package that a model comes from, or that one of its base classes does.
+    """Return the package that a model, or one of its base classes, comes from.
 
     >>> from sklearn.svm import SVC
     >>> package(SVC()), package(3)

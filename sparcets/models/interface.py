@@ -1,4 +1,4 @@
-"""A user's model as a Classifier or a Regressor: how it is called, what it is given, and what it returns.
+"""A user's model as a Classifier or a Regressor: its call, its inputs and its outputs.
 
 This is one of the three places where axes are transposed (the others are :mod:`sparcets.data.uea` and
 :mod:`sparcets.evaluation.families`): inside sparcets series are always (batch, time, features).
@@ -32,34 +32,34 @@ Lengths = Literal["argument", "packed", "list", "padding"]
 Part = str | int | Callable[[Any], Any]
 Batch = tuple[int, int]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-NUMBERS: Any = "numbers"  # what a regressor returns, in place of a kind
+NUMBERS: Any = "numbers"  # the kind of a regressor's output
 EXAMPLE = 'output=("logits", 0) or output=("logits", "name")'
-_DIFFERENT_ROWS = 5  # so many different outputs that sum to 1 are no accident
+_DIFFERENT_ROWS = 5  # so many different outputs that sum to 1 are no coincidence
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interface:
-    """How a user's model is called, what it takes and what it returns."""
+    """The call of a user's model, its inputs and its outputs."""
 
-    call: Any  # an ``nn.Module``, or a function from an array of series to what the model returns
+    call: Any  # an ``nn.Module``, or a function from an array of series to the model's output
     name: str  # in messages
     kind: Kind
-    kind_is_certain: bool = False  # whether the model itself says so, so that the user cannot say otherwise
+    kind_is_certain: bool = False  # whether the model itself defines it, so that the user cannot choose another
     part: Part | None = None  # of a tuple or dict: a key, an index, or a function; None for the whole
     layout: Layout = "btf"
     batch: Batch | None = None  # smallest and largest number of series in a call; None for any
-    lengths: Lengths = "padding"  # how it is told the lengths of padded series, see :func:`sparcets.wrap`
-    lengths_name: str | None = None  # of the argument for them, or None for the second one
-    missing: Missing = "refuse"  # what it gets for missing values: a rule, or a function
-    n_classes: int | None = None  # where the model says it
+    lengths: Lengths = "padding"  # how it gets the lengths of padded series, see :func:`sparcets.wrap`
+    lengths_name: str | None = None  # name of the argument for them; None for the second argument
+    missing: Missing = "refuse"  # its input for missing values: a rule, or a function
+    n_classes: int | None = None  # if the model defines it
     class_names: tuple[str, ...] | None = None
     named: bool = False  # whether the names are more than numbers
     assumed: tuple[str, ...] = ()  # names of the arguments of ``sp.wrap`` that were not given
-    note: str = ""  # how its values become probabilities, where that is not a matter of course
-    digest: str | None = None  # of all that determines the predictions, where it is known
+    note: str = ""  # how its values become probabilities, if that is not obvious
+    digest: str | None = None  # digest of everything that determines the predictions, if known
 
     def describe(self, side: SideInputs | None = None) -> str:
-        """Return what is known and what is assumed, and the side inputs, in words.
+        """Describe the known and the assumed properties, and the side inputs.
 
         >>> Interface(call=len, name="f", kind="logits", layout="bft", assumed=("output",)).describe()
         "classification, output 'logits' (assumed), layout 'bft'"
@@ -87,11 +87,10 @@ class Interface:
         return x.contiguous() if isinstance(x, Tensor) else x
 
     def ask(self, function: Callable[..., Any], x: Any, lengths: Any, side: Mapping[str, Any]) -> Any:
-        """Return what the model, or another function of it, returns for series, their lengths and side inputs by name.
+        """Call the model, or another function of it, with series, their lengths and side inputs by name.
 
-        Series are in the model's layout, with zeros as padding; lengths are None if nothing is padded. What the model
-        does to PyTorch's number of threads is taken back: models that use numba, as those of aeon, set it when they are
-        first called.
+        Series are in the model's layout, with zeros as padding; lengths are None if nothing is padded. PyTorch's number
+        of threads is restored: models that use numba, such as those of aeon, change it in their first call.
         """
         x = x if isinstance(x, Tensor) else np.array(x, order="C")  # a copy: the model may write into it
         n_threads = torch.get_num_threads()
@@ -147,7 +146,7 @@ def call_in_batches(call: Callable[[IntArray], Any], n: int, batch: Batch) -> An
 
 
 def parameters_of(call: Callable[..., Any]) -> Mapping[str, Parameter]:
-    """Return the parameters of a model by name, the first of which are the series; none where they are not known."""
+    """Return the parameters of a model by name, of which the first is the series; empty if unknown."""
     try:
         return signature(call.forward if isinstance(call, nn.Module) else call).parameters
     except (TypeError, ValueError):  # built-in functions have no signature
@@ -157,8 +156,8 @@ def parameters_of(call: Callable[..., Any]) -> Mapping[str, Parameter]:
 def split_side(x: Any, known: SideInputs | None, dtype: torch.dtype | None) -> tuple[Any, Any]:
     """Return series (batch, time, features) alone, and their side inputs.
 
-    Arrays have the types that they were given in. Tensors of whole numbers are int64, flags bool, others of the model's
-    type; no gradients flow to side inputs, which never change.
+    Arrays have their original types. Tensors of whole numbers are int64, flags bool, others have the model's type; no
+    gradients flow to side inputs, which never change.
     """
     if known is None:
         return x, {}
@@ -175,11 +174,11 @@ def split_side(x: Any, known: SideInputs | None, dtype: torch.dtype | None) -> t
 
 
 def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
-    """Return series (batch, time, features), an array or a tensor, as the model gets them: by the rule, or the
+    """Return series (batch, time, features), an array or a tensor, with gaps filled by the rule or the
     function.
 
-    Only what a function returns for missing values is used. In a tensor it is a constant: gradients flow to what was
-    measured.
+    The values of a function are used for missing entries only. In a tensor they are constants: gradients flow to
+    measured entries.
     """
     if missing == "keep":
         return x
@@ -205,9 +204,9 @@ def filled(x: Any, missing: Missing, lengths: Any = None) -> Any:
 
 
 def pick(returned: Any, kind: Kind, part: Part | None, name: str) -> Any:
-    """Return the part of what a model returned that is its output: as the user said, by its kind or by its name.
+    """Return the part of a model's return value that is its output: as the user specified, by its kind or by its name.
 
-    Without a part, it is the only element of a tuple, or the entry of a dict that is named like the kind.
+    Without a part, it is the only element of a tuple, or the entry of a dict that has the name of the kind.
     """
     if callable(part):
         return part(returned)
@@ -224,7 +223,7 @@ def pick(returned: Any, kind: Kind, part: Part | None, name: str) -> Any:
             return returned[kind]
         if isinstance(returned, (tuple, list)) and len(returned) == 1:
             return returned[0]
-        # A list may be of several outputs, or of rows of numbers.
+        # A list may hold several outputs, or rows of numbers.
         tables = isinstance(returned, list) and any(getattr(one, "ndim", 0) > 1 for one in returned)
         if isinstance(returned, (tuple, Mapping)) or tables:
             raise ModelOutputError(f"{name} returned {_parts(returned)}. Say which part is its output: {EXAMPLE}.")
@@ -275,7 +274,7 @@ def as_rows(raw: Any, n: int, kind: Kind, name: str) -> Any:
 def log_probabilities(raw: Tensor, kind: Kind, name: str) -> Tensor:
     """Return log-probabilities (batch, classes) of the output (batch, columns) of a model.
 
-    One column of logits or of probabilities is that of class 1.
+    A single column of logits or of probabilities is that of class 1.
     """
     raw = raw.to(torch.promote_types(raw.dtype, torch.float32))  # half precision is too coarse for a softmax
     if not torch.is_grad_enabled():  # with gradients, a check would synchronise with the GPU
@@ -291,11 +290,11 @@ def log_probabilities(raw: Tensor, kind: Kind, name: str) -> Tensor:
 
 
 def _check_kind(raw: Tensor, kind: Kind, name: str) -> None:
-    """Raise for probabilities that are none, and for logits that can only be probabilities.
+    """Raise for invalid probabilities, and for logits that can only be probabilities.
 
-    A second softmax would flatten these silently. Logits of a few series can sum to 1 by chance (rounded numbers,
-    votes), so fewer than ``_DIFFERENT_ROWS`` prove nothing: fits ask for the predictions of the training series, which
-    are more.
+    A second softmax would flatten probabilities silently. Logits of a few series can sum to 1 by chance (rounded
+    numbers, votes), so fewer than ``_DIFFERENT_ROWS`` prove nothing: a fit predicts the training series, which are
+    more.
     """
     if kind != "logits":
         if bool(((raw < -1e-4) | (raw > 1 + 1e-4)).any()):
@@ -313,15 +312,15 @@ def _check_kind(raw: Tensor, kind: Kind, name: str) -> None:
 
 
 LAYOUTS = "'btf' (batch, time, features), 'bft' (batch, features, time), or 'flat' for models of tables"
-# Words of the messages of torch, NumPy, scikit-learn, Keras, onnxruntime and the boosters about wrong shapes.
+# Parts of messages about wrong shapes from torch, NumPy, scikit-learn, Keras, onnxruntime and the boosters.
 _SHAPE = re.compile(
     r"shape|\bdim|\bsize|channel|\bfeatures\b|\baxis\b|\baxes\b|broadcast|\brank\b|out of (bounds|range)", re.IGNORECASE
 )
-_COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages of Keras
+_COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages from Keras
 
 
 def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) -> ModelOutputError:
-    """Return the error for a model that raised one for series of a shape, with what to do if that is the reason."""
+    """Return the error for a model that failed on series of a shape, with advice if the shape is the reason."""
     text = " ".join(_COLOUR.sub("", str(error)).split()).rstrip(".")
     missing = [one for one in list(parameters_of(form.call))[1:] if re.search(rf"missing .* required .*'{one}'", text)]
     hint = ""
@@ -345,7 +344,7 @@ def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) 
 
 
 class _Wrapped(Model):
-    """A user's model: a module, used as it is at each call and left as it was found, or a black box of arrays."""
+    """A user's model: a module, which every call leaves unchanged, or a black box of arrays."""
 
     takes_side = True
 
@@ -366,32 +365,32 @@ class _Wrapped(Model):
 
     @property
     def description(self) -> str:
-        """The model's name, and what it was said or assumed to take and to return."""
+        """The model's name, and its specified or assumed inputs and outputs."""
         return f"{self.name} ({self.interface.describe(self.side)})"
 
     @property
     def device(self) -> torch.device:
-        """Where the weights of a module are; the CPU if it has none."""
+        """Device of the weights of a module; the CPU if it has none."""
         first = next(self._tensors(), None)
         return torch.device("cpu") if first is None else first.device
 
     @property
     def dtype(self) -> torch.dtype | None:
-        """The type of a module's weights, in which it receives its input; None if it has none and takes any."""
+        """The type of a module's weights, and so of its input; None if it has no weights and takes any type."""
         return next((p.dtype for p in self._tensors() if p.is_floating_point()), None)
 
     def _tensors(self) -> Iterator[Tensor]:
         return chain(self.module.parameters(), self.module.buffers()) if self.differentiable else iter(())
 
     def digest(self) -> str | None:
-        """Return a digest of the model's file and of how it is used, or None where there is no file."""
+        """Return a digest of the model's file and its interface, or None without a file."""
         form, rule = self.interface, [self.missing] if self.takes_gaps else []
         if self.interface.digest is None or callable(form.part) or callable(self.missing):
             return None
         return digest_of_json([self.interface.digest, form.kind, form.part, form.layout, *rule])
 
     def _check_side(self, side: SideInputs) -> None:
-        """Raise unless the model has an argument for each of its side inputs, as far as its signature is known."""
+        """Raise unless the model has an argument for each side input, as far as its signature is known."""
         form, parameters = self.interface, parameters_of(self.interface.call)
         if not parameters or Parameter.VAR_KEYWORD in {parameter.kind for parameter in parameters.values()}:
             return
@@ -404,7 +403,7 @@ class _Wrapped(Model):
             )
 
     def _ask(self, x: Any, lengths: Any, call: Callable[[Any, Any, Any], Any] | None = None) -> Any:
-        """Call the model, or another function, with checked series as it wants them; arrays and tensors alike."""
+        """Call the model, or another function, with checked series in its layout, as arrays or tensors."""
         function, form = call or self._call, self.interface
         x, side = split_side(x, self.side, self.dtype)
         x = filled(x, self.missing, lengths) if self.takes_gaps else x
@@ -468,7 +467,7 @@ class WrappedClassifier(_Wrapped, Classifier):
             return log_probabilities(torch.from_numpy(raw.astype(np.float64)), kind, self.name).exp().numpy()
 
     def own_predictions(self, series: Series) -> IntArray | None:
-        """Return what the estimator's ``predict`` says, (batch,); None if it has none beside ``predict_proba``."""
+        """Return the result of the estimator's ``predict`` (batch,); None if it has only ``predict_proba``."""
         predict = getattr(self.model, "predict", None)
         if not callable(predict) or not callable(getattr(self.model, "predict_proba", None)):
             return None
@@ -480,7 +479,7 @@ class WrappedClassifier(_Wrapped, Classifier):
             index = {label: k for k, label in enumerate(np.asarray(self.model.classes_).tolist())}
             parts = [self._ask(part.values, part.lengths, call) for part in series.batches(PREDICT_BATCH)]
             said = np.array([index[label] for part in parts for label in part.tolist()], dtype=np.int64)
-        except (Exception, SystemExit):  # the probabilities count: a predict that fails is none
+        except (Exception, SystemExit):  # the probabilities count: a predict that fails is ignored
             return None
         return said if len(said) == len(series) else None
 

@@ -13,15 +13,15 @@ from sparcets.models.base import PREDICT_BATCH
 from sparcets.models.estimator import package
 from sparcets.models.interface import Batch, Interface
 
-if TYPE_CHECKING:  # torch loads it on use, and it takes long
+if TYPE_CHECKING:  # torch imports it lazily, because it is slow
     from torch.export import ExportedProgram
 
 _PROGRAM = "torch.export.exported_program.ExportedProgram"
-_TRAINING = {"aten.dropout": 2, "aten.batch_norm": 5}  # place of the argument that tells training from evaluation
+_TRAINING = {"aten.dropout": 2, "aten.batch_norm": 5}  # position of the argument for training or evaluation
 
 
 def adapt(model: Any) -> Interface | None:
-    """Return a model of Keras, an exported program, or a module; None for anything else.
+    """Return the interface of a model of Keras, an exported program, or a module; None for anything else.
 
     With PyTorch as its backend, a model of Keras is a module, but with another output.
     """
@@ -35,19 +35,19 @@ def adapt(model: Any) -> Interface | None:
 
 
 def _keras(model: Any) -> Interface:
-    """Return a model of Keras; a softmax over classes is assumed or, with one output, a sigmoid."""
-    # A list of shapes for several outputs; none before the model is built.
+    """Return the interface of a model of Keras; its output is assumed to be a softmax, or a sigmoid with one output."""
+    # A list of shapes for several outputs; None before the model is built.
     shape = getattr(model, "output_shape", None)
     columns = shape[-1] if isinstance(shape, tuple) and len(shape) == 2 and isinstance(shape[-1], int) else None
 
     name = getattr(model, "name", None) or type(model).__name__
-    inputs = [one.name for one in getattr(model, "inputs", None) or []]  # none before the model is built
+    inputs = [one.name for one in getattr(model, "inputs", None) or []]  # None before the model is built
     in_one_dict = len(inputs) > 1
 
     def call(series: Any, **side: Any) -> Any:
         if in_one_dict:
             series, side = {name_of_series(inputs, side, name): series, **side}, {}
-        # Not predict(), which is compiled anew for each size of a batch.
+        # Not predict(), which is compiled again for each batch size.
         return model(series, training=False, **side)
 
     as_module = isinstance(model, nn.Module)
@@ -62,8 +62,8 @@ def _keras(model: Any) -> Interface:
 class SeveralInputs(nn.Module):
     """A module or program with several inputs, called with the series and the others as arguments by name.
 
-    A model takes all in one dict; a program of ``torch.export`` takes them in the way it was exported, the first
-    ``n_in_order`` in their order and others by name. Of the names, the one that is no side input are the series.
+    A model takes all in one dict; a program of ``torch.export`` takes them as it was exported, the first ``n_in_order``
+    by position and others by name. The only name that is not a side input is that of the series.
     """
 
     def __init__(self, model: nn.Module, names: list[str], name: str, n_in_order: int | None = None) -> None:
@@ -71,7 +71,7 @@ class SeveralInputs(nn.Module):
         self.model, self.names, self.name, self.n_in_order = model, names, name, n_in_order
 
     def forward(self, series: Tensor, **side: Tensor) -> Any:
-        """Return what the model returns."""
+        """Call the model."""
         given = {name_of_series(self.names, side, self.name): series, **side}
         if self.n_in_order is None:
             return self.model(given)
@@ -80,7 +80,7 @@ class SeveralInputs(nn.Module):
 
 
 def _program(model: Any) -> Interface:
-    """Return an exported program as a module; its output are logits unless the user says otherwise."""
+    """Return the interface of an exported program; its output is logits unless the user specifies another kind."""
     for node in model.graph.nodes:
         place = _TRAINING.get(str(node.target).rpartition(".")[0])
         if place is not None and len(node.args) > place and node.args[place] is True:
@@ -92,13 +92,13 @@ def _program(model: Any) -> Interface:
     call = model.module()
     if len(inputs) > 1:
         spec = model.call_spec.in_spec
-        in_order, _ = spec.children() if hasattr(spec, "children") else spec.children_specs  # and by name
+        in_order, _ = spec.children() if hasattr(spec, "children") else spec.children_specs  # positional, and by name
         call = SeveralInputs(call, [node.name for node in inputs], "this program", in_order.num_children)
     return Interface(call=call, name="ExportedProgram", kind="logits", batch=_batch(model, inputs[0]))
 
 
 def _batch(program: ExportedProgram, series: Any) -> Batch | None:
-    """Return the numbers of series that the program takes, or None for any; ``series`` is its first input."""
+    """Return the smallest and largest batch of the program, or None for any; ``series`` is its first input."""
     n = series.meta["val"].shape[0]
     if isinstance(n, int):
         return n, n

@@ -82,7 +82,7 @@ class _Network(Model):
     ) -> History:
         """Train the network, by steps on the training rows of ``split``, and keep its best epoch.
 
-        A ``best_epoch`` of ``stopping`` below 0 means that there is none: the training diverged.
+        A negative ``best_epoch`` of ``stopping`` means that the training diverged.
         """
         config, device, network = self.config, self.device, self._fitted()
         x, steps = self._as_tensors(series.values, series.lengths)
@@ -113,9 +113,9 @@ class _Network(Model):
         return self._center.device
 
     def _raw(self, x: Tensor, lengths: Tensor | None) -> Tensor:
-        """Return what the network says of series in the data's own units."""
+        """Return the network's outputs for series in the data's own units."""
         network = self._fitted()
-        # Without gradients there is nothing to freeze, and freezing takes time.
+        # Without gradients, freezing is not needed, and it takes time.
         plain = not torch.is_grad_enabled() and not network.training
         with nullcontext() if plain else frozen(network):
             raw: Tensor = network(self._standardise(x, lengths), lengths)
@@ -145,7 +145,7 @@ class _Network(Model):
         }
 
     @classmethod
-    @torch.inference_mode(mode=False)  # weights that were made in inference mode could not be used for gradients
+    @torch.inference_mode(mode=False)  # weights created in inference mode cannot be used for gradients
     def rebuild(cls, header: Mapping[str, Any], weights: Mapping[str, Tensor], *, device: str = "auto") -> Self:
         """Return the model of a :meth:`header` with its weights."""
         config = ClassifierConfig.from_dict({**header["config"], "device": device})
@@ -159,7 +159,7 @@ class _Network(Model):
         return made
 
     def _restore(self, header: Mapping[str, Any]) -> None:
-        """Build the network of a header, with what else it says."""
+        """Build the network of a header, and restore its other attributes."""
         raise NotImplementedError
 
 
@@ -171,15 +171,15 @@ class TorchClassifier(_Network, Classifier):
     architecture
         ``bilstm`` (the paper's), ``bigru``, ``fcn``, ``resnet``, ``tcn`` or ``transformer``.
     config
-        How it is built and trained. With ``missing="forward"`` or ``"mean"`` it takes series with missing values; of a
-        feature that a series has no value of, it gets the mean of the training series.
+        How it is built and trained. With ``missing="forward"`` or ``"mean"`` it takes series with missing values; a
+        feature without any value in a series is filled with the mean of the training series.
 
     Attributes
     ----------
     history_
         Losses and accuracies by epoch, after ``fit``.
     validation_rows_
-        Indices of the training series that early stopping watched, and that it did not learn from.
+        Indices of the training series used for early stopping instead of training.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class TorchClassifier(_Network, Classifier):
     may_contradict = False
 
     def __init__(self, architecture: str = "bilstm", config: ClassifierConfig | None = None) -> None:
-        ARCHITECTURES.location(architecture)  # an unknown name is an error here, not after the data were loaded
+        ARCHITECTURES.location(architecture)  # raise for an unknown name before data are loaded
         super().__init__(architecture, config if config is not None else ClassifierConfig())
         self.history_: dict[str, list[float]] = {}
         self.validation_rows_: IntArray = np.zeros(0, dtype=np.int64)
@@ -205,8 +205,8 @@ class TorchClassifier(_Network, Classifier):
         ----------
         X
             A :class:`~sparcets.Dataset` (its training part is used), or series (batch, time, features), or a list of
-            series (time, features) of unequal length. Where the data set knows subjects, nobody is both in the part
-            that it learns from and in the validation part; with too few subjects this is split at random.
+            series (time, features) of unequal length. If the data set has subjects, the training and the
+            validation part have no subject in common; with too few subjects, the split is random.
         y
             Labels, where series were given: 0..K-1 or strings.
         lengths
@@ -244,10 +244,10 @@ class TorchClassifier(_Network, Classifier):
         progress: bool | None,
         subjects: Any = None,
     ) -> Self:
-        """Train on series that were checked before; for internal calls.
+        """Train on checked series; for internal calls.
 
-        ``y`` are labels (batch,), or probabilities (batch, classes) to be matched. Unlike ``fit``, it takes classes
-        without a series. ``subjects`` (batch,) are those of a Dataset.
+        ``y`` are labels (batch,), or probabilities (batch, classes) to match. Unlike ``fit``, it accepts classes
+        without series. ``subjects`` (batch,) are those of a Dataset.
         """
         config = self.config
         try:
@@ -265,7 +265,7 @@ class TorchClassifier(_Network, Classifier):
                     f"Lower lr (now {config.lr:g})."
                 )
         except BaseException:
-            self._network = None  # an interrupted fit leaves it unfitted
+            self._network = None  # an interrupted fit must leave the object unfitted
             raise
         return self
 
@@ -292,7 +292,7 @@ class TorchClassifier(_Network, Classifier):
         return with_prediction(logits.log_softmax(1), logits.argmax(1))
 
     def validation_rows(self, series: Series) -> IntArray | None:
-        """Return the rows that were left out of its training, if these are the series that it was fitted on."""
+        """Return the rows held out from training, if these are the series that it was fitted on."""
         scaler = Scaler.fit(series.values, series.lengths)
         if not all(np.array_equal(getattr(scaler, name), getattr(self._scaler, name)) for name in ("center", "scale")):
             return None
@@ -313,7 +313,7 @@ class TorchClassifier(_Network, Classifier):
         }
 
     def digest(self) -> str:
-        """Return a digest of all that determines the predictions, by which an explainer names its classifier."""
+        """Return a digest of everything that determines the predictions, which identifies it for explainers."""
         header = self.header()
         names = ("architecture", "class_names", "n_steps", "scaler")
         weights = {name: weight.numpy() for name, weight in self.weights().items()}
@@ -340,8 +340,8 @@ class TorchClassifier(_Network, Classifier):
 def _freeze(network: nn.Module) -> None:
     """Prepare a network for predictions; its weights never need gradients again.
 
-    Some layers of PyTorch, such as GRU, compute other last bits for weights that need none. If the weights were frozen
-    during each call only, the bits would depend on what other threads do at the same time.
+    Some layers of PyTorch, such as GRU, compute other last bits for weights that need no gradients. If the weights were
+    frozen during each call only, the bits would depend on concurrent threads.
     """
     network.eval()
     network.requires_grad_(False)
@@ -364,9 +364,9 @@ def load_classifier(folder: str | os.PathLike[str], *, device: str = "auto") -> 
     Parameters
     ----------
     folder
-        Where it was saved.
+        Folder of ``clf.save``.
     device
-        Where it is to run; the device it was trained on does not matter.
+        Device to run it on, independent of the device of the training.
 
     Examples
     --------
@@ -401,7 +401,7 @@ class TorchRegressor(_Network, Regressor):
     def fit_unchecked(self, series: Series, y: FloatArray, *, progress: bool | None, subjects: Any = None) -> Self:
         """Train on checked series and numbers (batch, outputs).
 
-        Where ``subjects`` (batch,) are known, nobody is in both the part that it learns from and the validation part.
+        With ``subjects`` (batch,), the training and the validation part have no subject in common.
         """
         config, spread = self.config, y.std(0)
         outcome = Scaler(center=y.mean(0), scale=np.where(spread > 0, spread, 1.0))
@@ -435,7 +435,7 @@ class TorchRegressor(_Network, Regressor):
         return found * scale + center
 
     def header(self) -> dict[str, Any]:
-        """Return everything but the weights, as plain values; the device is chosen anew when it is rebuilt."""
+        """Return everything but the weights, as plain values; the device is chosen when it is rebuilt."""
         plain = super().header()
         config = {**plain["config"], "device": "auto"}
         return {**plain, "config": config, "outcome": self._outcome.to_dict(), "error": self.error_}

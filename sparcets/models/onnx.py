@@ -1,4 +1,4 @@
-"""ONNX files, the only files of models that are read, and sessions of onnxruntime."""
+"""ONNX files, the only supported files of models, and sessions of onnxruntime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparcets.io.folders import inside
 from sparcets.models.interface import Interface
 
 SUFFIX = ".onnx"
-_MEMORY = "_ORT_MEM_ADDR_"  # in a location, by which onnxruntime means an address in the memory of the process
+_MEMORY = "_ORT_MEM_ADDR_"  # location by which onnxruntime means an address in the memory of the process
 _TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}
 _OF_SIDE = {**_TYPES, **{f"tensor({kind})": np.dtype(kind) for kind in ("int64", "int32", "int16", "int8", "uint8")}}
 _OF_SIDE["tensor(bool)"] = np.dtype(bool)
@@ -40,15 +40,15 @@ _LOADERS = {
 
 
 def adapt(model: Any) -> Interface | None:
-    """Return a session of onnxruntime; one column is taken for a sigmoid, several for probabilities.
+    """Return the interface of a session of onnxruntime; one column is read as a sigmoid, several as probabilities.
 
-    Of several inputs, the one that no side input is named after are the series.
+    With several inputs, the only one without the name of a side input is the series.
     """
     if not all(hasattr(model, name) for name in ("run", "get_inputs", "get_outputs")):
         return None
     inputs, outputs = model.get_inputs(), model.get_outputs()
     types = {one.name: one.type for one in inputs}
-    # Until they are named, series have three axes; of flat ones, and of one input, the first is taken.
+    # Until side inputs are known, the series are the input with three axes, else the first input.
     series = next((one for one in inputs if len(one.shape or ()) == 3), inputs[0])
     if series.type not in _TYPES or any(kind not in _OF_SIDE for kind in types.values()):
         found = ", ".join(f"{name}: {kind}" for name, kind in types.items())
@@ -88,7 +88,7 @@ def adapt_file(path: str | os.PathLike[str]) -> Interface:
     digest = digest_of_files(files_of(path))
     try:
         options = runtime.SessionOptions()
-        options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that files_of has looked at
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # the format that files_of checked
         session = runtime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no base class of their own
         text = " ".join(str(error).split())
@@ -114,14 +114,14 @@ def check_suffix(path: str | os.PathLike[str]) -> None:
 
 
 def _table(value: Any) -> Any:
-    """Return a list of dicts, class to probability, as converters of scikit-learn write it, as an array."""
+    """Convert a list of dicts, class to probability, as written by converters of scikit-learn, to an array."""
     if isinstance(value, list) and value and isinstance(value[0], dict):
         return np.array([list(row.values()) for row in value])
     return value
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
-    """Return an ONNX file, and the files in its folder that hold its weights, if they are apart."""
+    """Return an ONNX file, and the separate files of its weights in its folder, if any."""
     file = Path(path)
     if not file.is_file():
         raise FileFormatError(f"no file {file}, where an ONNX model should be.")
@@ -137,7 +137,7 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def _external_data(message: Any) -> Iterator[Any]:
-    """Yield what a message of protobuf says about data in other files, wherever in a graph or function it stands."""
+    """Yield the references to other files in a message of protobuf, anywhere in its graphs and functions."""
     for field in message.DESCRIPTOR.fields:
         if field.message_type is None:
             continue  # numbers and bytes, which may be large

@@ -1,9 +1,9 @@
-"""A model of the user by its file, for the command line and the studio: how it is loaded, stored and found again.
+"""A model of the user by its file, for the command line and the studio: loading, storing and finding it again.
 
-An ONNX file is copied. A Python file is run where it lies, and only if the caller names it each time. The folder, which
-may come from somebody else, holds its path to say what to type, and its digest, so that another file is never run in
-its place. What the function of a Python file loads itself is not known; therefore the folder also holds the model's
-answers to a few random series, and a model that answers otherwise is refused.
+An ONNX file is copied. A Python file is run in its place, and only if the caller names it each time. The folder, which
+may come from somebody else, holds its path, for messages, and its digest, so that another file is never run in its
+place. The function of a Python file may load other files; therefore the folder also holds the model's outputs for a few
+random series, and a model with other outputs is refused.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ log = logging.getLogger(__name__)
 HEADER = "model.json"
 UNREADABLE: tuple[type[Exception], ...] = (SparcetsError, *MALFORMED)
 FORMAT = 1  # raised whenever the layout of the folder changes
-N_RANDOM = 4  # random series that a model is recognised by
-CLOSE = 1e-3  # difference of probabilities that other versions of packages may make; of numbers, in standard deviations
+N_RANDOM = 4  # random series whose outputs identify a model
+CLOSE = 1e-3  # allowed difference of probabilities, by other versions of packages; for numbers, in standard deviations
 ROUNDING = 1e-5  # relative difference of numbers by rounding
 
 
@@ -49,7 +49,7 @@ class OwnModel:
     :func:`sparcets.wrap`.
 
     ``source`` is the path of an ONNX file, or ``"my_model.py:load"``, a Python file, which is run, and a function in it
-    that takes nothing and returns what :func:`sparcets.wrap` takes.
+    without arguments that returns a model for :func:`sparcets.wrap`.
     """
 
     source: str
@@ -60,7 +60,7 @@ class OwnModel:
     task: str = "classification"
 
     def __post_init__(self) -> None:
-        file = self.file  # raises if it is not a model's
+        file = self.file  # raises if it is not the file of a model
         if not file.is_file():
             raise FileFormatError(f"no file {file}, where your model should be.")
 
@@ -83,7 +83,7 @@ class OwnModel:
         return Path(self.source)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the model as JSON can hold it, with the whole path of its file."""
+        """Return plain values for JSON, with the absolute path of the file."""
         place = str(self.file.resolve())
         return {**asdict(self), "source": place if self.function is None else f"{place}:{self.function}"}
 
@@ -97,7 +97,7 @@ class OwnModel:
         )
 
     def check_outside(self, folder: Path) -> None:
-        """Raise if it is a Python file in a folder that is to be written: none in such a folder is ever run."""
+        """Raise if it is a Python file in a folder to be written: files in such a folder are never run."""
         if self.function is not None and self.file.resolve().is_relative_to(folder.resolve()):
             raise ConfigError(f"{self.file} lies in {folder}, where no Python file is run. Choose another folder.")
 
@@ -122,7 +122,7 @@ class OwnModel:
             raise type(error)(f"{self.name}: {error}") from error
 
     def save(self, folder: Path, model: Classifier | Regressor, X: FloatArray, side: Side | None = None) -> None:
-        """Write what is needed to find the loaded model again into an empty folder, or one that does not exist yet.
+        """Write the data needed to find the loaded model again into an empty or new folder.
 
         The training series give the scale of the random ones, and their first side inputs are used.
         """
@@ -162,17 +162,17 @@ def needs_code(folder: Path) -> bool:
 def check_named(folder: Path, model: str | None, command: str) -> None:
     """Raise, with what to type, if a folder needs a Python file that the caller has not named.
 
-    To the command, ``--model …`` is added in the message.
+    The message shows the command with ``--model …`` added.
     """
     if model is None and needs_code(folder):
         raise _not_named(folder, _read_header(folder)["source"], command)
 
 
 def read_own_model(folder: Path, model: str | None = None) -> OwnModel:
-    """Return the model that a folder names; raise unless its file is there and as it was.
+    """Return the model that a folder names; raise unless its file exists and is unchanged.
 
-    A folder may come from somebody else, so that it cannot have code run: of a Python file, the caller names it again,
-    by ``model``.
+    A folder may come from somebody else, so it must not cause code to run: the caller names a Python file again, as
+    ``model``.
     """
     header, path = _read_header(folder), folder / HEADER
     try:
@@ -233,7 +233,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
 def _not_named(folder: Path, source: str, command: str = "") -> ConfigError:
     """Return the error for a folder that needs code which the caller has not named."""
     where, _, function = source.rpartition(":")
-    # What is proposed for typing is plain, and no file of a folder that may be somebody else's.
+    # The proposed text must be plain, and no file in a folder that may come from somebody else.
     plain = source.isprintable() and Path(where).is_absolute() and function.isidentifier() and len(source) < 1000
     own = plain and not Path(os.path.realpath(where)).is_relative_to(folder.resolve().parent)
     name = source if own else "FILE.py:FUNCTION"
@@ -245,7 +245,7 @@ def _not_named(folder: Path, source: str, command: str = "") -> ConfigError:
 
 
 def others_than_model(folder: Path) -> list[Path]:
-    """Return what the folder of a model of the user holds beside its files; all of it if it is no such folder."""
+    """Return the foreign files in the folder of a user's model; all files if it is not such a folder."""
     try:
         source = Path(str(read_json(folder / HEADER, "a folder of a model")["source"]))
         own = {folder / HEADER, folder / source.name}
@@ -257,10 +257,9 @@ def others_than_model(folder: Path) -> list[Path]:
 
 
 def load_any_model(folder: Path, *, device: str = "auto", model: str | None = None) -> Classifier | Regressor:
-    """Read a classifier of ours, or find a model of the user again; raise unless it is there and answers as it did.
+    """Read a TorchClassifier, or find a model of the user again; raise unless it exists and has the same outputs.
 
-    ``model`` is the Python file and function of the user's own model, which the caller allows to be run; None allows
-    nothing.
+    ``model`` is the Python file and function of the user's own model, which the caller allows to run; None allows none.
     """
     if not is_own_model(folder):
         if model is not None:
@@ -326,11 +325,11 @@ def _outputs(model: Classifier | Regressor, check: dict[str, Any]) -> FloatArray
 
 
 def _call(file: Path, function: str) -> Any:
-    """Run a Python file and return what its function returns; what it prints goes to stderr, not among results."""
+    """Run a Python file, call its function and return the result; prints go to stderr instead of stdout."""
     log.info("running %s", file)
     name = file.stem if file.stem not in sys.modules else f"{file.stem}_{digest_of_bytes(os.fsencode(file))[:8]}"
     spec = importlib.util.spec_from_file_location(name, file)
-    assert spec is not None  # of a file that ends in .py
+    assert spec is not None  # the file ends in .py
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # before it runs: its classes look it up there

@@ -1,4 +1,4 @@
-"""Views of models, which compose: at one length, and within the bounds of a goal."""
+"""Views of models, which can be combined: at one length, and within the bounds of a goal."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sparcets.models.base import Classifier, Model, Regressor, with_prediction
 def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
     """Return a classifier of series (batch, length, features), which are padded to ``n_steps`` for the given one.
 
-    That one takes padded series and their true lengths. Longer series are given as they are.
+    The wrapped model takes padded series and their true lengths. Longer series are passed unchanged.
 
     >>> from sparcets.models.wrap import wrap
     >>> model = wrap(lambda X, lengths: np.stack([X.sum((1, 2)) / lengths] * 2, 1))
@@ -28,7 +28,7 @@ def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
 
 
 class View(Classifier):
-    """A model of series, seen as a classifier: its name, its device, and what it takes are its own."""
+    """A view of a model as a classifier; it delegates name, device and missing-value rule."""
 
     def __init__(self, model: Model) -> None:
         self.missing, self.differentiable = model.missing, model.differentiable
@@ -46,7 +46,7 @@ class View(Classifier):
 
 
 class AtLength(View):
-    """A classifier of padded series, seen from series that were cut to one true length; see :func:`at_length`."""
+    """A view of a classifier of padded series for series without padding, of one length; see :func:`at_length`."""
 
     def __init__(self, whole: Classifier, length: int, padded_to: int) -> None:
         super().__init__(whole)
@@ -63,20 +63,20 @@ class AtLength(View):
         return self.whole.log_proba(padded, torch.full((len(x),), self.length, device=x.device))
 
 
-WITHIN, BEYOND = 0, 1  # the two classes; of equal probabilities the first counts, and so do the bounds themselves
+WITHIN, BEYOND = 0, 1  # the two classes; ties count as within, and so do the bounds themselves
 
 
 @dataclass(frozen=True, eq=False)
 class Goal:
     """The numbers that count as reached."""
 
-    bounds: FloatArray  # least and largest of each output (outputs, 2), infinite where any counts
-    names: tuple[str, str]  # of the two classes: the goal in words, and what is not the goal
+    bounds: FloatArray  # smallest and largest number of each output (outputs, 2), infinite where any counts
+    names: tuple[str, str]  # names of the two classes: a description of the goal, and of its opposite
 
     def depth(self, numbers: Tensor, spread: FloatArray) -> Tensor:
-        """Return how deep numbers (…, outputs) lie within the bounds, in spreads (outputs,); negative beyond them.
+        """Return the distance of numbers (…, outputs) to the bounds, in spreads (outputs,); negative outside.
 
-        The least deep output counts.
+        It is the smallest over the outputs.
         """
         low, high, unit = (
             torch.as_tensor(values, dtype=numbers.dtype, device=numbers.device)
@@ -92,9 +92,9 @@ class Goal:
         return with_prediction(both, torch.where(depth >= 0, WITHIN, BEYOND))
 
     def widened(self, spread: FloatArray) -> Goal:
-        """Return the goal with bounds that are at least a spread away from their middle, where both are finite.
+        """Return the goal with finite bounds moved at least a spread away from their middle.
 
-        A model that is off by so much on average cannot be asked for more.
+        A model with such an average error cannot be more precise.
         """
         narrow = np.isfinite(self.bounds).all(1) & (self.bounds[:, 1] - self.bounds[:, 0] < 2 * spread)
         bounds = self.bounds.copy()
@@ -106,7 +106,7 @@ class Goal:
 class Within(View):
     """A regressor as a classifier of two classes, within the bounds of a goal and beyond them.
 
-    ``spread`` is by how much the numbers of each output usually differ (outputs,).
+    ``spread`` is the usual deviation of the numbers of each output (outputs,).
     """
 
     named = True

@@ -1,6 +1,6 @@
-"""wrap: how a user's model is called, as the arguments say and as it shows itself; the model is left unchanged.
+"""wrap: the interface of a user's model, by the arguments and by its type; the model is left unchanged.
 
-What is particular to a kind of model, from Keras to ONNX, is in a module beside this one.
+Each kind of model, from Keras to ONNX, has a module beside this one.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def wrap(
     lengths: Lengths | None = None,
     missing: Missing | None = None,
 ) -> Classifier | Regressor:
-    """Make a model usable by explainers. What was assumed of it is in the ``repr`` of the result.
+    """Make a model usable by explainers. The ``repr`` of the result shows the assumptions about it.
 
     Parameters
     ----------
@@ -88,31 +88,31 @@ def wrap(
         An ``nn.Module`` or a program of ``torch.export``; a model of Keras; the path of an ``.onnx`` file or a session
         of onnxruntime; an estimator with ``predict_proba`` or ``decision_function``; a ``Booster`` of xgboost or
         lightgbm; or a function that returns probabilities. A module is used as it is at each call, in evaluation mode,
-        and left as it was found; what has no gradients is a black box.
+        and restored; a model without gradients is a black box.
     task
         ``"regression"`` for a model that predicts one number per series or several: by its ``predict``, its output, or
-        what a function returns. ``n_classes``, ``class_names`` and kinds of ``output`` are for classes only.
+        the result of a function. ``n_classes``, ``class_names`` and kinds of ``output`` are for classes only.
     n_classes, class_names
-        Number of classes and their names; found out where the model knows them.
+        Number of classes and their names; detected if the model has them.
     output
         What the model returns: ``"logits"`` (one column means the logit of class 1; the default for modules),
         ``"probabilities"`` (the default for others), or ``"sigmoid"`` (one probability, of class 1). If it returns a
-        tuple or a dict, the part that is meant, by key, index or function: ``output=1``, or with what it is,
+        tuple or a dict, the part to use, by key, index or function: ``output=1``, or with its kind,
         ``output=("logits", "scores")``, ``output=("sigmoid", lambda p: p[:, 0])``.
     layout
-        How the model wants its series: ``"btf"`` (batch, time, features; default), ``"bft"`` (batch, features, time;
+        Layout of the model's input: ``"btf"`` (batch, time, features; default), ``"bft"`` (batch, features, time;
         the default for aeon and sktime), or ``"flat"`` (batch, time * features; the default for boosters).
     batch
         Smallest and largest number of series that the model accepts in a call, such as ``(2, 64)``; None for any. A
         smaller call is padded by repeating its last series, a larger one is split.
     lengths
-        What the model gets for series of unequal length: ``"argument"``, series padded with zeros and a second argument
+        Input of the model for series of unequal length: ``"argument"``, series padded with zeros and a second argument
         with their lengths; ``"packed"``, a ``PackedSequence`` of torch; ``"list"``, a list of the series without
-        padding; ``"padding"``, series padded with zeros and no lengths. By itself, it is an argument if the model has
-        one called ``lengths`` or alike, a list for estimators of aeon that take one, and padding otherwise.
+        padding; ``"padding"``, series padded with zeros and no lengths. By default, an argument if the model has one
+        called ``lengths`` or alike, a list for estimators of aeon that take one, and padding otherwise.
     missing
-        What the model gets for missing values (NaN): ``"refuse"`` (default; they are an error), ``"keep"`` (NaN),
-        ``"forward"`` (the last value before; for the first ones, the next), ``"mean"`` (of the same feature of the same
+        Input of the model for missing values (NaN): ``"refuse"`` (default; they are an error), ``"keep"`` (NaN),
+        ``"forward"`` (the previous value, or the next one at the start), ``"mean"`` (of the same feature of the same
         series), or a function from series with NaN (batch, time, features), a NumPy array, to filled ones.
 
     Examples
@@ -202,7 +202,7 @@ def check_batch(batch: Any) -> Batch | None:
 
 
 def find_lengths_form(model: Any, form: Interface, given: Any) -> Interface:
-    """Return how a model is called, with how it takes lengths: as the user says, else by an argument of such a name."""
+    """Add to an interface how the model takes lengths: as the user specified, else by the name of an argument."""
     if given == "packed" and not (isinstance(model, nn.Module) and form.layout == "btf"):
         raise ConfigError("lengths='packed' is for an nn.Module of (batch, time, features), layout='btf'.")
     if given in ("argument", "list") and form.layout == "flat":
@@ -219,7 +219,7 @@ def find_lengths_form(model: Any, form: Interface, given: Any) -> Interface:
 
 
 def check_missing(missing: Any) -> Missing:
-    """Return what a model gets for missing values: one of ``RULES``, or a function.
+    """Check the input of a model for missing values: one of ``RULES``, or a function.
 
     >>> check_missing("forward")
     'forward'
@@ -236,7 +236,7 @@ def check_missing(missing: Any) -> Missing:
 
 
 def parse_output(output: Any) -> tuple[Kind | None, Part | None]:
-    """Return the kind of the output and the part of it that is meant; None where the user left it open.
+    """Return the kind and the part of the output; None if not specified.
 
     >>> parse_output("logits"), parse_output(1), parse_output(("sigmoid", "anomaly"))
     (('logits', None), (None, 1), ('sigmoid', 'anomaly'))
@@ -268,8 +268,8 @@ def find_class_names(
 ) -> tuple[str, ...] | None:
     """Return the class names, or None if unknown; raise unless all sources of them agree.
 
-    These are what the user said, ``classes_`` of the model, a kind ``"sigmoid"``, which means two classes, and the
-    number that the model declares in another way.
+    The sources are the user's arguments, ``classes_`` of the model, a kind ``"sigmoid"``, which means two classes, and
+    the number that the model declares in another way.
     """
     if n_classes is not None and not is_integer(n_classes):
         raise ConfigError(f"n_classes must be a whole number, got {quoted(n_classes)}.")
@@ -303,7 +303,7 @@ def find_class_names(
 
 
 def own_names(model: Any) -> tuple[str, ...] | None:
-    """Return the names that an estimator gives its classes; whole numbers are written without a point."""
+    """Return an estimator's names of its classes; whole numbers are written without a decimal point."""
     classes = getattr(model, "classes_", None)
     if classes is None or any(np.ndim(c) for c in classes):  # the classes of several outputs
         return None
