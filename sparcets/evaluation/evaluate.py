@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Columns = dict[str, FloatArray]  # measures by name, one value per answer
 
-# Measures per answer that need nothing but the explanation; numbers do not have all of them.
+# Measures per answer that need only the explanation; some do not exist for numbers.
 OF_CLASSES: Mapping[str, Callable[[Explanation], FloatArray]] = {
     "precision_index": measures.index_distance,
     "precision_l2": measures.probability_distance,
@@ -78,7 +78,7 @@ def evaluate(
 ) -> Scores:
     """Evaluate an explanation: the paper's four measures, transfer to other classifiers, plausibility and more.
 
-    Answers with status ``unchanged`` are left out. Validity, precision, transfer and oracle are means over all other
+    Answers with status ``unchanged`` are ignored. Validity, precision, transfer and oracle are means over all other
     answers, measures of the change over the valid ones (and over all answers under the name with suffix ``_all``).
 
     Parameters
@@ -86,7 +86,7 @@ def evaluate(
     e
         The answers.
     dataset
-        The data its queries come from. Without it, trained judges, oracle, saliency and plausibility are left out.
+        The data its queries come from. Without it, trained judges, oracle, saliency and plausibility are not measured.
     classifier
         The explained model; no judge has its architecture. A different model raises an error, because its
         probabilities differ from those stored in the explanation.
@@ -96,8 +96,8 @@ def evaluate(
         raise an error.
     judges
         Held-out classifiers by name; by default one of each family (:func:`sparcets.find_judges`), trained on the
-        training part. Those named after a family in ``e.families`` do not count in ``transfer_unseen``. An empty
-        mapping leaves transfer out.
+        training part. Judges with the name of a family in ``e.families`` do not count in ``transfer_unseen``.
+        With an empty mapping, transfer is not measured.
     plausibility
         Outlier models to reuse from an earlier explanation of the same data.
     device
@@ -131,7 +131,7 @@ def evaluate(
     measured = e.status != "unchanged"
     if not measured.all():
         notes.append(f"{(~measured).sum()} of {len(e)} answers are left out: their queries were in the target already.")
-    asked, known = e, dataset  # as judges see them
+    asked, known = e, dataset  # for the judges
     if dataset is None:
         notes.append("measures that need a data set are left out (trained judges, oracle, saliency, plausibility).")
     else:
@@ -173,7 +173,7 @@ def evaluate(
             set_measures["c2st"] = c2st(answers, dataset, rows[measured])
         set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
         set_measures["seconds"] = (e.seconds, len(e))
-        with filters_kept():  # pandas sets them where it compares types
+        with filters_kept():  # pandas sets filters in comparisons of types
             per_query = _frame(e, digests, None if dataset is None else rows, measured, columns)
             summary = summarise(per_query, set_measures, seed=seed)
         bar.advance()
@@ -236,7 +236,7 @@ def _measure_transfer(e: Explanation, judges: Mapping[str, Judge]) -> Columns:
 
 
 def _pooled_saliency(e: Explanation, dataset: Dataset | None, rows: IntArray) -> dict[str, tuple[float, int]]:
-    """Return the area under the ROC curve of all answers together: of the valid ones, and of all."""
+    """Return the pooled area under the ROC curve of the valid answers, and of all."""
     known = rows >= 0
     if dataset is None or dataset.salient_test is None or not known.any():
         return {}
@@ -296,7 +296,7 @@ def _family_notes(judges: Mapping[str, Judge], dataset: Dataset) -> list[str]:
 
 
 def _weak_judges(accuracy: Mapping[str, float], dataset: Dataset | None) -> list[str]:
-    """Return a note for each judge that is no better than always predicting the most frequent class."""
+    """Return a note for each judge that is not better than the most frequent class."""
     if dataset is None or not len(dataset.y_test):
         return []
     if dataset.task == "regression":
@@ -309,7 +309,7 @@ def _weak_judges(accuracy: Mapping[str, float], dataset: Dataset | None) -> list
 
 
 def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, rows: Any, notes: list[str]) -> IntArray:
-    """Return the index in ``X_test`` of each answer's query, -1 where it is not known.
+    """Return the index in ``X_test`` of each answer's query, -1 if unknown.
 
     The digests of the queries are looked up among those of the test series, unless the user gave ``rows``; ``notes``
     receives a line on queries that are not in the test part.
@@ -327,7 +327,7 @@ def find_rows(e: Explanation, digests: Sequence[str], dataset: Dataset | None, r
     if dtype != e.query.dtype:
         digests = series_digests(e.query.astype(dtype))
     in_test = _digests_of(dataset.X_test, dataset.lengths_test, dtype)
-    index = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # of duplicates, the first
+    index = {digest: i for i, digest in reversed(list(enumerate(in_test)))}  # the first of duplicates
     found = np.array([index.get(digest, -1) for digest in digests], dtype=np.int64)
     if (found < 0).any():
         notes.append(_unknown_queries(e.query_index, digests, found >= 0, dataset, dtype, rows_given=given is not None))

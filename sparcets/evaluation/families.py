@@ -1,7 +1,7 @@
-"""Judges that are no neural networks: models of families that look at a series in different ways.
+"""Judges other than neural networks: models of families that use different properties of a series.
 
-A family is named after what its models look at. The estimators are those of aeon, except for ``statistics``, which
-needs scikit-learn only. All of them learn from standardised series.
+A family is named after the properties that its models use. The estimators are those of aeon, except for ``statistics``,
+which needs scikit-learn only. All of them learn from standardised series.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ SEED = spawn(0, "judge")
 LARGE_SEEDS = (1, 5)
 WINDOW = 0.1  # of the length: how far dynamic time warping may shift a series, for `distances`
 MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
-NEIGHBOURS = 3  # that `distances` takes the mean of, for numbers
-MOST_REFERENCES = 1000  # short series that it then compares with: there are more different numbers than classes
-MIN_STEPS = 9  # the length of the convolutions; shorter series are continued by their last value
+NEIGHBOURS = 3  # neighbours whose mean `distances` predicts, for numbers
+MOST_REFERENCES = 1000  # short series for numbers, of which there are more different ones than classes
+MIN_STEPS = 9  # length of the convolutions; shorter series are extended by their last value
 
 # The estimator of each family for classes and for numbers: module, class without its ending, and settings; imported on
 # use.
@@ -58,7 +58,7 @@ ENDINGS: dict[Task, str] = {"classification": "Classifier", "regression": "Regre
 
 
 def check_families(families: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the families in the order of :data:`FAMILIES`; None means all that are available here."""
+    """Return the families in the order of :data:`FAMILIES`; None means all available families."""
     if families is None:
         return tuple(name for name in FAMILIES if name not in missing_families())
     for name in families:
@@ -89,7 +89,7 @@ class _OfFamily(Model):
         return self.family
 
     def _inputs(self, dataset: Dataset, rows: IntArray) -> FloatArray:
-        """Return what the estimator learns from, and keep the scale of the training part."""
+        """Return the inputs of the estimator, and store the scale of the training part."""
         series = Series(dataset.X_train, dataset.lengths_train)
         self.n_steps, self.n_features = series.n_steps, series.n_features
         self._scaler = Scaler.fit(series.values, series.lengths)
@@ -125,7 +125,7 @@ class NumberJudge(_OfFamily, Regressor):
     def fit(self, dataset: Dataset) -> Self:
         """Learn from the training part; one estimator for each output, except for neighbours."""
         y, rows = labels_of(dataset.y_train), np.arange(len(dataset.y_train))
-        if self.family == "distances":  # a comparison takes a time quadratic in the length
+        if self.family == "distances":  # a comparison is quadratic in the length
             n = max(MAX_REFERENCES, min(MOST_REFERENCES, 5 * 10**6 // dataset.X_train.shape[1] ** 2))
             rows = choose_rows(np.zeros(len(y), dtype=np.int64), n)
         inputs = self._inputs(dataset, rows)
@@ -145,18 +145,18 @@ class NumberJudge(_OfFamily, Regressor):
 
             distance = np.asarray(dtw_pairwise_distance(inputs, self._references, window=WINDOW))
         nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
-        # Without weights, the mean would stay the same while a series changes, until its neighbours are others.
+        # Without weights, the mean would not change with a series until it has other neighbours.
         apart = np.take_along_axis(distance, nearest, axis=1)
         weight = 1 / np.maximum(apart, np.finfo(np.float64).tiny ** 0.5)[..., None]
         return np.asarray((weight * self._numbers[nearest]).sum(1) / weight.sum(1))
 
 
 def judge_inputs(family: str, scaler: Scaler, series: Series) -> FloatArray:
-    """Return what the estimator of a family takes: statistics (batch, columns), or series (batch, features, time)."""
+    """Return the inputs of a family's estimator: statistics (batch, columns), or series (batch, features, time)."""
     standardised = series.with_values(scaler.transform(np.asarray(series.values, dtype=np.float64)))
     if family == "statistics":
         return summary_statistics(np.where(series.inside[..., None], standardised.values, np.nan))
-    # The estimators take series of one length. Each is stretched to it, so that they see no padding.
+    # The estimators take series of one length. Each series is stretched to it, without padding.
     values = standardised.filled(otherwise=0.0).resampled(series.n_steps).astype(np.float32)
     missing = max(0, MIN_STEPS - series.n_steps)
     return np.ascontiguousarray(np.pad(values, ((0, 0), (0, missing), (0, 0)), mode="edge").swapaxes(1, 2))
@@ -197,7 +197,7 @@ def summary_statistics(X: FloatArray) -> FloatArray:
 def choose_rows(y: IntArray, n: int, *, balanced: bool = False) -> IntArray:
     """Return at most ``n`` rows, in ascending order; the same ones at every call.
 
-    They keep the shares of the classes or, if ``balanced``, are of each class as many as possible.
+    They keep the shares of the classes or, if ``balanced``, have equal numbers of each class where possible.
 
     >>> y = np.repeat([0, 1], (90, 10))
     >>> np.bincount(y[choose_rows(y, 20)]).tolist(), np.bincount(y[choose_rows(y, 20, balanced=True)]).tolist()
@@ -213,10 +213,10 @@ def choose_rows(y: IntArray, n: int, *, balanced: bool = False) -> IntArray:
 
 @contextmanager
 def left_as_found() -> Iterator[None]:
-    """Restore what aeon and numba change: the numbers of threads, random states and the filters of warnings.
+    """Restore the global state that aeon and numba change: numbers of threads, random states, filters of warnings.
 
-    Importing and calling them sets the number of threads of PyTorch too; small networks are then many times slower.
-    One block runs at a time, since all of this is global.
+    Importing and calling them also sets PyTorch's number of threads, which makes small networks many times slower. One
+    block runs at a time, since this state is global.
     """
     with random_state_kept():
         n_torch = number_of_threads()

@@ -1,4 +1,4 @@
-"""Judges: held-out classifiers of several families, and whether they say that a counterfactual reaches its target.
+"""Judges: held-out classifiers of several families, and whether they predict the target of a counterfactual.
 
 A change that only affects the network it was optimised against is adversarial noise. Classifiers that were not used to
 make the change detect it.
@@ -34,10 +34,10 @@ from sparcets.models.base import Classifier, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor, load_classifier
 from sparcets.training.device import resolve_device
 
-# Answers whose outputs are computed again: of classes the least certain ones, which differ most between models.
+# Answers that are predicted again: for classes the least certain ones, which differ most between models.
 N_COMPARED = 16
-# Tolerance of a probability. Another device or batch size makes a smaller difference, another model a larger one; where
-# both models are certain, it shows in the small probabilities only, hence the relative part.
+# Tolerance of a probability. Another device or batch size makes a smaller difference, another model a larger one. If
+# both models are certain, only the small probabilities differ, hence the relative part.
 ATOL, RTOL = 1e-4, 0.1
 ATOL_NUMBERS = 1e-3  # of the spread of the labels
 # Names that no judge can have, because measures are named after them.
@@ -145,8 +145,8 @@ JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # architectures of th
 # Narrower and with a larger learning rate than the default classifier: as accurate on Moving Box, in a quarter of the
 # time.
 JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, missing="forward", seed=SEED)
-STEPS = 1500  # at most, of optimisation; large data sets take about as long as small ones
-FEW = 60  # series; with fewer, some architectures do not learn the task, so all are trained, and for longer
+STEPS = 1500  # of optimisation at most; large data sets take about as long as small ones
+FEW = 60  # series; with fewer, some architectures do not learn the task, so all are trained, for longer
 MAX_TRAINING = 2000  # series that judges learn from
 MAX_TEST = 500  # series that their accuracy is measured on
 
@@ -164,7 +164,7 @@ def find_judges(
     device: str = "auto",
     progress: bool | None = None,
 ) -> dict[str, Any]:
-    """Return classifiers of families that have little in common, newly trained or read from the cache.
+    """Return classifiers of different families, newly trained or read from the cache.
 
     ==============  ===========================================================================
     family          judge
@@ -187,7 +187,7 @@ def find_judges(
         The data; its test part is not used.
     classifier
         The explained model; its architecture is excluded, because such a judge would be too similar to it. With None,
-        or a model that is no :class:`~sparcets.TorchClassifier`, all architectures are available. With few training
+        or a model other than a :class:`~sparcets.TorchClassifier`, all architectures are available. With few training
         series, the other architectures are all trained and the one with the lowest validation loss is returned, because
         some may not learn the task.
     families
@@ -252,7 +252,7 @@ def _training_part(dataset: Dataset) -> Dataset:
 def _find_network(
     dataset: Dataset, digest: str, excluded: str | None, folder: Path, device: str, progress: bool | None
 ) -> TorchClassifier | TorchRegressor:
-    """Return the first network that is not excluded or, of few series, the classifier with the lowest validation loss.
+    """Return the first network that is not excluded or, for few series, the classifier with the lowest validation loss.
 
     Classifiers are also stored on disk.
     """
@@ -271,7 +271,7 @@ def _find_network(
             )
         _trained[fingerprint, device] = known
         networks.append(known)
-    return min(networks, key=_validation_loss)  # the first of equal ones
+    return min(networks, key=_validation_loss)  # the first if several are equal
 
 
 def judge_config(n_series: int) -> ClassifierConfig:
@@ -287,7 +287,7 @@ def judge_config(n_series: int) -> ClassifierConfig:
 def accuracies(judges: Mapping[str, Judge], dataset: Dataset) -> dict[str, float]:
     """Return the accuracy of each judge on at most ``MAX_TEST`` test series; NaN without test series.
 
-    Of regressors, it is the share of the variance that they explain.
+    For regressors, it is the share of the variance that they explain.
     """
     of_classes, n = dataset.task == "classification", len(dataset.X_test)
     if n < (1 if of_classes else 2):
@@ -334,8 +334,8 @@ def judges_folder() -> Path:
 def with_side_features(e: Explanation, dataset: Dataset) -> tuple[Explanation, Dataset]:
     """Return answers and data whose side inputs are constant features of the series, if both have them.
 
-    What a model is told besides the series may decide its class, so its judges should know it as well. Of the answers
-    only what judges look at is kept in step: the series.
+    Side inputs may determine the predicted class, so judges need them as well. Only the series of the answers are
+    adapted, since judges use nothing else.
     """
     if e.side is None or dataset.side_train is None or dataset.side_test is None:
         return e, dataset
@@ -359,9 +359,9 @@ def with_side_features(e: Explanation, dataset: Dataset) -> tuple[Explanation, D
 def transfer(e: Explanation, judges: Mapping[str, Judge]) -> dict[str, dict[str, FloatArray]]:
     """Return whether held-out models agree that the target is reached: by measure and name of the judge, (answers,).
 
-    ``"transfer"`` is 1 where a judge predicts the target, else 0. A judge of numbers may be off by more than the target
-    is narrow; so there is also ``"direction"``, 1 where its number is nearer to the target for the counterfactual than
-    for the query, or within it.
+    ``"transfer"`` is 1 where a judge predicts the target, else 0. The error of a judge of numbers may exceed the
+    target's interval, so there is also ``"direction"``, 1 where its number is nearer to the target for the
+    counterfactual than for the query, or within it.
     """
     after = {name: np.asarray(judge.predict(e.counterfactual, e.lengths)) for name, judge in judges.items()}
     if e.numbers is None:

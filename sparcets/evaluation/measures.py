@@ -1,7 +1,7 @@
-"""Measures of answers: their distance to the query, in standardised units, how much changes, what the model says.
+"""Measures of answers: distance to the query in standardised units, amount of change, predictions of the model.
 
-And the ROC of |δ| against the known salient entries (section 6 of the paper). The mask of these (answers, time,
-features) has the entries that determine the class of each answer's query; padding does not count.
+Also the ROC of |δ| against the known salient entries (section 6 of the paper). Their mask (answers, time, features)
+marks the entries that determine the class of each answer's query; padding does not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DTW_ENTRIES = 2**18  # entries per chunk in dtw: fits the processor's cache and
 
 
 def queries_of(e: Explanation) -> Series:
-    """Return the queries of answers, with what is known of their lengths and gaps."""
+    """Return the queries of answers, with their lengths and gaps."""
     return Series(e.query, e.lengths)
 
 
@@ -140,7 +140,7 @@ def segments_per_feature(e: Explanation) -> FloatArray:
 
 
 def share_touched(e: Explanation, *, over: int) -> FloatArray:
-    """Return the share of steps (over axis 2), or of features (over 1), where something may change that do change."""
+    """Return the share of mutable steps (over axis 2), or mutable features (over axis 1), that change."""
     free = e.may_change
     touched = (e.changed & free).any(over).sum(1)
     return np.asarray(touched / np.maximum(free.any(over).sum(1), 1))
@@ -159,7 +159,7 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
 def coverage(e: Explanation) -> float:
     """Return the share of queries with at least one valid answer. Higher is better.
 
-    Queries that the classifier already puts into the target class (``unchanged``) do not count; NaN if all are.
+    Queries that are already in the target class (``unchanged``) do not count; NaN if all are.
     """
     counted = e.status != "unchanged"
     queries = np.unique(e.query_index[counted])
@@ -269,7 +269,7 @@ def salient_auc(e: Explanation, salient: BoolArray) -> FloatArray:
 
 
 def pooled_auc(e: Explanation, salient: BoolArray) -> float:
-    """Return the area under the ROC curve of the entries of all answers together; NaN where all or none are salient."""
+    """Return the area under the ROC curve of the entries of all answers together; NaN if all or none are salient."""
     high, low = _salient_and_others(_size(e), salient, queries_of(e).measured)
     return float(_pairs(high, low) / len(high) / len(low)) if len(high) and len(low) else float("nan")
 
@@ -278,8 +278,8 @@ def roc(e: Explanation, salient: BoolArray, grid: int = 101) -> tuple[FloatArray
     """Return the ROC curve of the entries of all answers together, at ``grid`` even false positive rates from 0 to 1.
 
     False and true positive rates are the shares of the non-salient and of the salient entries that change more than a
-    threshold (grid,). Where the curve is vertical, the true one is its upper end; NaN where all entries are salient or
-    none is.
+    threshold (grid,). Where the curve is vertical, the true positive rate is its upper end; NaN if all entries are
+    salient or none is.
     """
     high, low = _salient_and_others(_size(e), salient, queries_of(e).measured)
     fpr = np.linspace(0.0, 1.0, grid)
@@ -302,5 +302,5 @@ def _salient_and_others(size: FloatArray, salient: BoolArray, measured: BoolArra
 
 
 def _pairs(high: FloatArray, low: FloatArray) -> float:
-    """Return the number of pairs whose first is larger, of sorted sizes; those that are equal count half."""
+    """Return the number of pairs of sorted sizes whose first is larger; ties count half."""
     return float(np.searchsorted(low, high, side="left").sum() + np.searchsorted(low, high, side="right").sum()) / 2

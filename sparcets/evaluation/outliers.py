@@ -1,7 +1,7 @@
-"""How real counterfactuals look: four outlier scores of each, and a classifier two-sample test of all of them together.
+"""Plausibility of counterfactuals: four outlier scores of each, and a classifier two-sample test of all together.
 
-In the test, two classifiers learn to tell answers from recorded test series of the target classes, and are asked about
-others than they learned from. If neither can tell, answers look like recordings.
+In the test, two classifiers learn to distinguish answers from recorded test series of the target classes, and are
+tested on others. If neither can distinguish them, answers look like recordings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparcets.data.dataset import Dataset
 from sparcets.evaluation.families import choose_rows, judge_inputs, left_as_found, missing_families
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
-NEIGHBOURS = 5  # of knn_ratio; a class needs more training series than that
+NEIGHBOURS = 5  # of knn_ratio; a class needs more training series
 AT_MOST = 2000  # training series per class to fit on, and test series per class to compare with
 _CHUNK = 1000  # series scored per call, bounding memory
 
@@ -86,7 +86,7 @@ class Plausibility:
         return ratios
 
     def _fit(self, label: int) -> dict[str, tuple[Score, float]]:
-        """Return the scores of one class and their means on test series, if above 0; none of too few series."""
+        """Return the scores of one class and their means on test series, if above 0; empty for too few series."""
         # Duplicates would have infinite local density.
         train = np.unique(self._real(label, "train"), axis=0)
         test = self._real(label, "test")
@@ -118,11 +118,11 @@ def _fit_scores(real: FloatArray, seed: int) -> dict[str, Score]:
         from sklearn.neighbors import LocalOutlierFactor
         from sklearn.svm import OneClassSVM
 
-    with filters_kept():  # all of scikit-learn's: validation of input sets filters too
+    with filters_kept():  # around all calls of scikit-learn, whose validation of input sets filters too
         lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
         forest = IsolationForest(random_state=seed).fit(real)
         svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
-        svm.random_state = seed  # no parameter of its own: None would draw from NumPy's global generator
+        svm.random_state = seed  # not a parameter; None would draw from NumPy's global generator
         svm.fit(real)
 
         # The SVM's w = Σ αᵢ φ(xᵢ); w / Σα is its centre, and ‖w‖² = Σ αᵢ ⟨w, φ(xᵢ)⟩.
@@ -145,17 +145,17 @@ FOLDS = 5
 
 
 def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
-    """Return the area under the ROC curve of telling changed valid answers from recordings, and their number.
+    """Return the area under the ROC curve of changed valid answers against recordings, and their number.
 
-    At most 400 of either are compared. 0.5 where they cannot be told apart, 1 where all can; NaN for fewer than 20 such
-    answers, and where the series cannot be divided into folds. It is the larger one of two classifiers: MiniRocket with
-    a ridge, if aeon is installed, and extra trees on the differences of neighbouring steps. Series are standardised,
-    and features that the data set does not let change are left out. A query, all answers to it, and all answers that
-    are nearest to the same training series are on one side of each fold; otherwise, series would be recognised by what
-    they have in common with each other.
+    At most 400 of either are compared. The area is 0.5 if they cannot be distinguished, 1 if all can; NaN for fewer
+    than 20 such answers, and if the series cannot be divided into folds. It is the larger area of two classifiers:
+    MiniRocket with a ridge, if aeon is installed, and extra trees on the differences of neighbouring steps. Series are
+    standardised, and immutable features of the data set are ignored. A query, all answers to it, and all answers that
+    are nearest to the same training series are on one side of each fold; otherwise, series would be recognised by their
+    similarity to each other.
 
-    The answers are of classes, none of them to a query that is in its target already; ``rows`` are the indices of their
-    queries in ``X_test``, -1 where not known.
+    The answers are of classes, none with the status ``unchanged``; ``rows`` are the indices of their queries in
+    ``X_test``, -1 if unknown.
     """
     free = slice(None) if dataset.mutable is None else dataset.mutable
 
@@ -187,7 +187,7 @@ def _nearest(made: FloatArray, donors: FloatArray) -> IntArray:
 def _components(query: IntArray, donor: IntArray) -> IntArray:
     """Return a number for each series: equal where a chain of answers with the same query or donor connects them.
 
-    ``query`` are the recordings themselves, followed by the query of each answer; ``donor`` is that of each answer.
+    ``query`` are the recordings, followed by the query of each answer; ``donor`` is the donor of each answer.
 
     >>> _components(np.array([7, 6, 7, 7, 8, 9]), np.array([0, 1, 1, 2])).tolist()
     [1, 0, 1, 1, 1, 2]
@@ -203,7 +203,7 @@ def _components(query: IntArray, donor: IntArray) -> IntArray:
 
 
 def _largest_area(X: FloatArray, is_made: BoolArray, group: IntArray) -> float:
-    """Return the larger area of the two classifiers; NaN where the groups of series cannot be divided into folds."""
+    """Return the larger area of the two classifiers; NaN if the groups of series cannot be divided into folds."""
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import GroupKFold
 
@@ -218,7 +218,7 @@ def _largest_area(X: FloatArray, is_made: BoolArray, group: IntArray) -> float:
 
 
 def _scores(X: FloatArray, is_made: BoolArray, asked: FloatArray) -> list[FloatArray]:
-    """Return how much each classifier takes other series (batch, features, time) for answers."""
+    """Return each classifier's scores for other series (batch, features, time): higher for answers."""
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import RidgeClassifierCV
     from sklearn.pipeline import make_pipeline

@@ -80,10 +80,10 @@ class Scores:
         interval of the mean over queries, ``low`` to ``high``. A measure of the whole set has its value as ``mean``
         and NaN for the rest.
     judges
-        Test accuracy of each judge, where known; of a regressor, the share of the variance that it explains.
+        Test accuracy of each judge, if known; for a regressor, the share of the variance that it explains.
     notes
-        What was left out, and why. The first note is about queries that are not in the test part; it is a warning if
-        none is.
+        Omissions, and their reasons. The first note is about queries that are not in the test part; it is a warning if
+        no query is.
 
     Examples
     --------
@@ -179,7 +179,7 @@ class Scores:
 
 
 def better(name: str) -> Better:
-    """Return whether higher or lower values of a measure are better; empty where neither is.
+    """Return whether higher or lower values of a measure are better; empty if neither is.
 
     >>> better("transfer_fcn"), better("sparsity_all"), better("segment_length")
     ('higher', 'lower', '')

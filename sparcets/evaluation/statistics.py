@@ -26,9 +26,9 @@ def bootstrap_intervals(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the 95 % intervals of means by the percentile bootstrap, all from the same ``n`` resamples.
 
-    The columns are numbers (answers, measures), of which NaN does not count. Whole groups are resampled, since answers
-    to one query are not independent; without groups (answers,), it is answers. Both ends are (measures,), NaN where
-    there is no value.
+    The columns are numbers (answers, measures); NaN does not count. Whole groups are resampled, since answers to one
+    query are not independent; without groups (answers,), answers are resampled. Both ends are (measures,), NaN without
+    values.
 
     >>> low, high = bootstrap_intervals(np.array([[0.0], [1.0]] * 50))
     >>> bool(0.39 < low[0] < 0.42 and 0.58 < high[0] < 0.61)

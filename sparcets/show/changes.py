@@ -1,4 +1,4 @@
-"""Answers as they are shown: without padding, one at a time, and as a table of changes."""
+"""Preparation of answers for display: without padding, one at a time, and as a table of changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table_of_changes(e: Explanation) -> pd.DataFrame:
     import pandas as pd
 
     delta = np.where(e.changed, e.counterfactual.astype(np.float64) - e.query, 0.0)
-    # By sign: a rise and the fall after it are two rows, as they are two phrases of the text; in one they would cancel.
+    # By sign: a rise and the fall after it are two rows, as in the text, since their means would cancel in one row.
     found = find_segments(np.sign(delta))
     # One sum per segment, without a loop: reduceat sums from each edge to the next.
     flat = np.append(delta.transpose(0, 2, 1).ravel(), 0.0)  # (answers * features * time + 1,)

@@ -1,4 +1,4 @@
-"""What the figures of answers show, as plain values: matplotlib, plotly and SVG draw the same."""
+"""Content of the figures of answers as plain values, the same for matplotlib, plotly and SVG."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from sparcets.show.changes import only_answer, without_padding
 from sparcets.show.phrases import phrases_of
 
 MAX_FEATURES = 5  # drawn as curves
-MAX_ANSWERS = 4  # drawn over one query; more are hard to tell apart
+MAX_ANSWERS = 4  # drawn over one query; more are hard to distinguish
 FOUND = ("generated", "refined", "neighbour")  # statuses of answers that are drawn over one query
-LIGHTER = 0.15  # of the way to white: each further one of several answers
-LINES = (("-", "solid"), ("--", "dash"), ("-.", "dashdot"), (":", "dot"))  # of several answers: matplotlib, plotly
+LIGHTER = 0.15  # how much lighter each further answer is, as a share of the way to white
+LINES = (
+    ("-", "solid"),
+    ("--", "dash"),
+    ("-.", "dashdot"),
+    (":", "dot"),
+)  # for several answers, as matplotlib and plotly call them
 
 
 class Look(NamedTuple):
@@ -31,7 +36,7 @@ class Look(NamedTuple):
     name: str
 
 
-# Only a believed answer is drawn as one.
+# Only a believed answer has a solid line.
 LOOKS = {
     "believed": Look(style.AFTER, "-", "solid", "counterfactual"),
     "doubtful": Look(VERDICTS["doubtful"].colour, (0, (5, 1.5)), "dash", "attempt"),
@@ -42,14 +47,14 @@ LOOKS = {
 
 
 def look_of(answer: Explanation) -> Look:
-    """Return how the counterfactual of an explanation of length 1 is drawn, and what it is called with its verdict."""
+    """Return the line style of the counterfactual of an explanation of length 1, and its legend entry."""
     verdict = VERDICTS[str(answer.verdict[0])]
     look = LOOKS[verdict.word]
     return look if verdict.word == "unchanged" else look._replace(name=f"{look.name} ({verdict.label})")
 
 
 def look_among(answer: Explanation, number: int) -> Look:
-    """Return how one of several answers is drawn: in the colour of its verdict, lighter for later ones."""
+    """Return the line style of one of several answers, in the colour of its verdict, lighter for later answers."""
     verdict, colour = VERDICTS[str(answer.verdict[0])], look_of(answer).colour
     parts, lighter = [int(colour[k : k + 2], 16) for k in (1, 3, 5)], LIGHTER * number
     shade = "#" + "".join(f"{round(part + lighter * (255 - part)):02x}" for part in parts)
@@ -92,9 +97,9 @@ def curves_of(answer: Explanation) -> Curves:
 
 
 def curves_of_several(answers: Explanation) -> Curves:
-    """Return those of the answers to one query that were found, each where it changes something.
+    """Return the curves of the found answers to one query, each where it changes a feature.
 
-    That is where it changes a feature, and one step to either side, where it meets the recording.
+    They extend by one step on either side, where they meet the recording.
     """
     answers = without_padding(answers)
     found = answers[np.isin(answers.status, FOUND)][:MAX_ANSWERS]
@@ -131,7 +136,7 @@ def times_of(answer: Explanation) -> FloatArray:
 
 
 def moment_names(answer: Explanation, steps: Sequence[int]) -> list[str]:
-    """Return names of some steps: their times if the sampling rate is known, else their numbers."""
+    """Return labels of some steps: their times if the sampling rate is known, else their numbers."""
     rate = answer.info.sampling_rate
     return [f"{time} s" for time in seconds(*(step / rate for step in steps))] if rate else [f"step {k}" for k in steps]
 
@@ -151,18 +156,18 @@ MEANINGS = {
 
 
 class Belief(NamedTuple):
-    """The curve of belief: points by increasing share of changed values."""
+    """The agreement of other models by increasing share of changed values."""
 
     share: FloatArray  # in percent
-    support: FloatArray  # of the least convinced kind of other models, in percent
+    support: FloatArray  # smallest support over the kinds of other models, in percent
     word: StrArray  # ``believed``, ``doubtful`` or ``not reached``, as MEANINGS says
     best: FloatArray  # support of any change up to this share that the model accepts; 0 if it accepts none
-    limits: tuple[float, float]  # percent from which the model says the target, and all others do; NaN if never
-    title: str  # the same in words
+    limits: tuple[float, float]  # percent from which the model predicts the target, and all others do; NaN if never
+    title: str  # description of the limits
 
 
 def belief_of(answer: Explanation) -> Belief | None:
-    """Return the curve of an explanation of length 1; None where it was not measured how few changes are enough."""
+    """Return the curve of an explanation of length 1; None if it was not computed with ``curve=True``."""
     known = np.isfinite(answer.curve["share"][0])
     if not known.any():
         return None

@@ -1,4 +1,4 @@
-"""Edits in words and as plain values: who changes, when, how, and what has to go along."""
+"""Edits as text and as plain values: the features, the time, the change, and what requires it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from sparcets.motion.skeleton import group_name
 from sparcets.show.changes import without_padding
 from sparcets.show.phrases import count, further, listed, listed_up_to_max, place_of, unit_of, when_phrase
 
-MAX_MOVES = 2  # features of a group whose change is told in numbers
-MAX_CHANGES = 8  # of an answer of values as they are, that are told one by one
-MOST = 0.8  # of the whole change: what is told, if it is not more changes
-MAX_FREE = 2  # edits of a constraint that are told one by one
-MAX_BRIEF = 3  # edits that a short text names
+MAX_MOVES = 2  # features of a group whose change is described by numbers
+MAX_CHANGES = 8  # `free` edits of an answer that are described
+MOST = 0.8  # share of the whole change to describe, by at most so many edits
+MAX_FREE = 2  # `free` edits of a constraint that are described
+MAX_BRIEF = 3  # edits in a short text
 ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
-UNSEEN = 1e-3  # standard deviations, below which what a constraint alters is not told
-WHOLE = 0.05  # amounts of a way that are this near to 1 are the whole way
+UNSEEN = 1e-3  # standard deviations; smaller changes by a constraint are omitted
+WHOLE = 0.05  # amounts this near to 1 are described as the whole way
 
 
 def as_dict(edit: Edit) -> dict[str, Any]:
-    """Return what an edit says as plain values, for JSON; without the course of a training series."""
+    """Return an edit as plain values for JSON, without the course of a training series."""
     return {
         "features": list(edit.features),
         "start": edit.start,
@@ -48,10 +48,10 @@ def with_texts(answer: Explanation, edits: Sequence[Edit]) -> list[Edit]:
 
 
 def edit_phrases(answer: Explanation, edits: Sequence[Edit]) -> tuple[str, list[str], str]:
-    """Return what all edits of an answer follow, a phrase for each, and a sentence on what has none.
+    """Return a common beginning for the edits of an answer, a phrase for each, and a sentence on the omitted ones.
 
-    Of values as they are, the largest changes have one. What a constraint alters after other edits is one phrase, where
-    it is much; what nobody could see is none.
+    For `free` edits only the largest get a phrase. Those of a constraint after other edits share one phrase if they are
+    many; invisible ones are omitted.
     """
     told = [edit for edit in edits if edit.kind != FREE]
     if not told:
@@ -88,7 +88,7 @@ def _largest(answer: Explanation, edits: Sequence[Edit]) -> tuple[list[Edit], st
 
 
 def brief_phrase(answer: Explanation, edits: Sequence[Edit]) -> str:
-    """Return who changes and when, for a sentence."""
+    """Return the features and the time of an edit, for a sentence."""
     told = [edit for edit in edits if edit.kind != FREE]
     first = (told or _largest(answer, edits)[0])[:MAX_BRIEF]
     parts = [f"{_who(answer, edit)} {_when(answer, edit)}" for edit in first]
@@ -105,18 +105,18 @@ def _phrase(answer: Explanation, edit: Edit, *, like: bool = True) -> str:
         what += f", {_following(answer, edit)}"
     along = ""
     if edit.needed_by and "model" not in edit.needed_by:
-        why = "for the other models" if "families" in edit.needed_by else "to look real"
-        along = f" (has to go along {why})"
+        why = "for the other models" if "families" in edit.needed_by else "for realism"
+        along = f" (needed {why})"
     return f"{_who(answer, edit)} {_when(answer, edit)}: {what}{along}"
 
 
 def _own_features(answer: Explanation, edit: Edit) -> list[int]:
-    """Return the features that an edit is about, without those that only move along."""
+    """Return the features that an edit acts on, without those that only move along."""
     return [f for f in edit.columns if f < answer.info.n_features]
 
 
 def _who(answer: Explanation, edit: Edit) -> str:
-    """Return the name of the features: of a group of the user's, of limbs, or of the features."""
+    """Return a name for features: the name of a user's group, of limbs, or the list of names."""
     names = [answer.feature_names[f] for f in _own_features(answer, edit)] or list(edit.features)
     for constraints in (answer.constraints.get("explain", {}), answer.constraints.get("fit", {})):
         for name, members in constraints.get("groups", {}).items():
@@ -133,7 +133,7 @@ def _when(answer: Explanation, edit: Edit) -> str:
 
 
 def _following(answer: Explanation, edit: Edit) -> str:
-    """Return whom an edit follows, and how far."""
+    """Return the series that an edit follows, and how far."""
     if edit.row is None:
         return "following what the generator proposes"
     whom = f"recording {edit.row}"
@@ -146,7 +146,7 @@ def _following(answer: Explanation, edit: Edit) -> str:
 
 
 def _what(answer: Explanation, edit: Edit) -> str:
-    """Return what an edit does: its operation, or how the features change that change most."""
+    """Describe an edit: its operation, or the changes of the most changed features."""
     rate = answer.info.sampling_rate
     if edit.kind == "shift":
         late = abs(edit.amount)
@@ -161,13 +161,13 @@ def _what(answer: Explanation, edit: Edit) -> str:
 
 
 def _moves(answer: Explanation, edit: Edit) -> str:
-    """Return how the features change whose change is largest, on average over the steps that change."""
+    """Describe the largest changes of features, on average over the changed steps."""
     own = _own_features(answer, edit) or [answer.feature_names.index(name) for name in edit.features]
     query = answer.query[0]
     try:
         delta = apply_edits(query, [edit]) - query
-    except DataError:  # the course of a training series is not kept
-        delta = answer.delta[0]  # of the whole answer
+    except DataError:  # the course of a training series is not stored
+        delta = answer.delta[0]  # use the whole answer
     change = np.nan_to_num(delta[edit.start : edit.end].astype(np.float64))
     size = np.abs(change).sum(0) / answer.info.scaler.scale
     chosen = sorted(own, key=lambda f: -size[f])[:MAX_MOVES]
@@ -180,11 +180,11 @@ def _moves(answer: Explanation, edit: Edit) -> str:
     moves = [
         listed(some) if len(set(named.values())) == 1 else f"{name} {listed(some)}" for name, some in of_name.items()
     ]
-    return listed(moves) if moves else "less than can be told"
+    return listed(moves) if moves else "a negligible change"
 
 
 def _move(answer: Explanation, feature: int, change: FloatArray) -> str:
-    """Return how much higher or lower a feature is: ``0.12 m higher``."""
+    """Describe how much higher or lower a feature is: ``0.12 m higher``."""
     unit, changed = unit_of(answer, feature), change[change != 0]
     if abs(changed.sum()) < ONE_WAY * np.abs(changed).sum():
         place = place_of(answer, feature)

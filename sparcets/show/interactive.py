@@ -40,7 +40,7 @@ def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
     answer
         An explanation of length 1.
     min_height
-        Least height of the figure in pixels, such as that of the one beside it.
+        Smallest height of the figure in pixels, such as the height of the figure beside it.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
 
 
 def answers_figure(answers: Explanation) -> PageFigure:
-    """Return several answers to one query over its recording, each drawn where it changes something."""
+    """Return several answers to one query over its recording, each drawn where it changes a feature."""
     curves = drawing.curves_of_several(answers)
     data = [trace for row in range(len(curves.panels)) for trace in (_recorded(curves, row), *_made(curves, row))]
     layout, lines = _panels(curves), 18 * len(curves.panels[0].curves)  # of the legend, in pixels
@@ -138,7 +138,7 @@ def map_figure(answer: Explanation) -> PageFigure:
 def frequency_figure(answers: Explanation) -> PageFigure:
     """Return a heat map of the share of valid answers that change each entry; entries that never change are white.
 
-    Of series of unequal length, those count that have the entry.
+    With unequal lengths, the share is over the series that have the entry.
     """
     found = answers[answers.valid & (answers.status != "unchanged")]
     n_steps = found.query.shape[1]
@@ -245,7 +245,7 @@ def _panels(curves: drawing.Curves, min_height: int = 0) -> PageFigure:
 
 
 def base_layout(height: int) -> PageFigure:
-    """Return what the layouts of all figures share."""
+    """Return the common layout of all figures."""
     return {
         "height": height,
         "autosize": True,
@@ -258,7 +258,7 @@ def base_layout(height: int) -> PageFigure:
 
 
 def belief_figure(belief: drawing.Belief) -> PageFigure:
-    """Return the curve of belief of one answer: changed values against the least convinced kind of other models."""
+    """Return the agreement curve of one answer: changed values against the smallest support of other models."""
     best = {"x": rounded(belief.share), "y": rounded(belief.best), "hoverinfo": "skip", "name": drawing.BEST}
     line = {"color": style.BEFORE, "width": 1.6, "shape": "hv"}
     data: list[PageFigure] = [{"type": "scatter", "mode": "lines", "line": line, **best}]
@@ -288,7 +288,7 @@ def belief_figure(belief: drawing.Belief) -> PageFigure:
     return {"data": data, "layout": layout}
 
 
-SVG_WIDTH, SVG_LEFT, SVG_RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and what is beside the panels
+SVG_WIDTH, SVG_LEFT, SVG_RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and margins beside the panels
 SVG_TOP, SVG_PANEL, SVG_GAP, SVG_BOTTOM = 34.0, 52.0, 20.0, 34.0
 MAX_POINTS = 400  # of a curve in SVG: about what a page can show
 MAX_TICKS = 6  # of its time axis

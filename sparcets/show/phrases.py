@@ -1,4 +1,4 @@
-"""Parts of sentences: times, amounts, counts, lists, coordinates, and what the model predicts."""
+"""Parts of sentences: times, amounts, counts, lists, coordinates, and predictions of the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_NAMES = 6  # features named in a list before the rest is counted
 
 
 def when_phrase(start: int, end: int, rate: float | None) -> str:
-    """Describe a half-open range of steps; in seconds, the last step lasts until the next would begin.
+    """Describe a half-open range of steps; in seconds, it ends where the next step begins.
 
     >>> when_phrase(2, 5, None), when_phrase(2, 3, None), when_phrase(2, 5, 4.0)
     ('in steps 2 to 4', 'in step 2', 'from 0.50 to 1.25 s')
@@ -26,7 +26,7 @@ def when_phrase(start: int, end: int, rate: float | None) -> str:
 
 
 def unit_of(e: Explanation, feature: int) -> str:
-    """Return the unit of a feature as it follows a number: with a space unless it is a degree sign; may be empty."""
+    """Return the unit of a feature to append to a number: with a space unless it is a degree sign; may be empty."""
     unit = e.info.units[feature] if e.info.units else ""
     return f" {unit}" if unit and unit != "°" else unit
 
@@ -61,7 +61,7 @@ def listed_up_to_max(names: Sequence[str]) -> str:
 
 
 class Place(NamedTuple):
-    """A coordinate of a body point: the point's name, the axis, and whether it is known to be a height."""
+    """A coordinate of a body point: the point's name, the axis, and whether it is a height."""
 
     point: str
     axis: str
@@ -69,15 +69,15 @@ class Place(NamedTuple):
 
 
 def place_of(answer: Explanation, feature: int) -> Place | None:
-    """Return what a feature is a coordinate of; None if it is no place of a body.
+    """Return the point and axis of a feature; None if it is not a coordinate of a body point.
 
-    Of points in a plane, y is the height; in space, no axis is known to be.
+    For points in a plane, y is the height; in space, the height is not known.
     """
     units = answer.info.units
     return _places(answer.feature_names, None if units is None else tuple(units)).get(feature)
 
 
-@lru_cache(maxsize=16)  # of one data set, thousands of phrases are made
+@lru_cache(maxsize=16)  # one data set needs thousands of phrases
 def _places(names: tuple[str, ...], units: tuple[str, ...] | None) -> dict[int, Place]:
     if find_skeleton(names, units) is None:
         return {}
@@ -91,7 +91,7 @@ def _places(names: tuple[str, ...], units: tuple[str, ...] | None) -> dict[int, 
 
 
 def further(answer: Explanation, feature: int, rises: bool) -> str:
-    """Return where a coordinate goes that gets larger, or smaller: ``higher``, ``further towards −x``."""
+    """Return the direction of a coordinate that gets larger or smaller: ``higher``, ``further towards −x``."""
     place = place_of(answer, feature)
     if place is None or place.is_height:
         return "higher" if rises else "lower"
@@ -101,17 +101,17 @@ def further(answer: Explanation, feature: int, rises: bool) -> str:
 class Phrases(NamedTuple):
     """Phrases about the model's predictions for one answer."""
 
-    moved: str  # what changes in the prediction, for a title
-    reached: str  # what was reached, for a legend
-    real: str  # a real series of the target
-    real_ones: str  # several
-    already: str  # the sentence for a query that is within its target
-    opening: str  # what the changes are for
-    brief: str  # the same with what was reached, in a few words
-    moves: str  # a sentence on what changes in the prediction
-    stands: str  # what the model says of the query, without a full stop
-    not_found: str  # what was not found, without a full stop
-    attempt: str  # what the best attempt reached
+    moved: str  # change of the prediction, for a title
+    reached: str  # prediction for the counterfactual, for a legend
+    real: str  # name of a real series of the target
+    real_ones: str  # name of several
+    already: str  # sentence for a query that is in its target already
+    opening: str  # purpose of the changes
+    brief: str  # the same with the new prediction, in a few words
+    moves: str  # sentence on the change of the prediction
+    stands: str  # prediction for the query, without a full stop
+    not_found: str  # sentence for a missing answer, without a full stop
+    attempt: str  # prediction for the best attempt
 
 
 def phrases_of(answer: Explanation) -> Phrases:
@@ -140,7 +140,7 @@ def phrases_of(answer: Explanation) -> Phrases:
     was = f"{own:.2f}" if asked is None or own >= asked else probability_below(own, asked)
     was, becomes = distinct(own, p) if was == after else (was, after)
     opening, instead, stands = f"For it to say {target}", f" instead of {before}", f"The model says {before}"
-    if asked is not None and before == target:  # less surely than was asked for
+    if asked is not None and before == target:  # below the required confidence
         opening, instead = f"For a probability of {asked!r}", f" with a probability of {asked!r}"
         stands = f"The model says {before} with a probability of {was}"
     return Phrases(
@@ -170,13 +170,13 @@ def query_name(e: Explanation, i: int = 0) -> str:
 
 
 def change_of(e: Explanation, i: int = 0) -> str:
-    """Return what the model says of answer ``i``'s query, and the target."""
+    """Return the prediction for answer ``i``'s query, and the target."""
     before, target = e.predictions.say_before(i), str(e.target_names[i])
     return f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
 
 
 def has_name(e: Explanation) -> bool:
-    """Return whether the queries are known by more than their index."""
+    """Return whether the queries have ids or subjects."""
     return e.ids is not None or e.subjects is not None
 
 
@@ -188,6 +188,6 @@ NO_ADVICE = "This describes the model; it is no advice for treatment."
 
 
 def advice_note(e: Explanation) -> str:
-    """Return the note if the series are known to be of people, by their subjects or by a skeleton; else nothing."""
+    """Return the note if the series are from people, by their subjects or by a skeleton; else an empty text."""
     people = e.subjects is not None or find_skeleton(e.feature_names) is not None
     return NO_ADVICE if people else ""

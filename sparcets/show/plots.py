@@ -31,13 +31,13 @@ GRID: dict[str, Any] = {"color": "#ececec", "lw": 0.8}
 def plot_answer(answer: Explanation) -> Figure:
     """Draw one answer: its verdict, curves of the most changed features, and a map of all changes.
 
-    Only a believed answer is drawn as one: others are dashed, in the colour of their verdict. Where it was measured
-    (``explain(curve=True)``), a panel shows how much may change against who believes it.
+    The line of a believed answer is solid; others are dashed, in the colour of their verdict. With
+    ``explain(curve=True)``, a panel shows the share of changes against the agreement of other models.
 
     Parameters
     ----------
     answer
-        An explanation of length 1, as ``explanation[3]`` gives.
+        An explanation of length 1, such as ``explanation[3]``.
 
     Returns
     -------
@@ -80,7 +80,7 @@ def plot_answer(answer: Explanation) -> Figure:
 
 
 def plot_answers(answers: Explanation) -> Figure:
-    """Draw several answers to one query, each in its own line style, and only where it changes something.
+    """Draw several answers to one query, each in its own line style, and only where it changes a feature.
 
     The colour is that of the verdict, as in :func:`plot_answer`.
 
@@ -128,7 +128,7 @@ def plot_answers(answers: Explanation) -> Figure:
 def _draw_panel(axes: Axes, curves: drawing.Curves, panel: drawing.Panel, *, several: bool = False) -> None:
     """Draw one feature: changed segments shaded, or marked by a bar at the bottom for each of several answers."""
     alone = len(panel.curves) == 1
-    # One answer is below the recording, so that only the recording is visible where nothing changes.
+    # A single answer is drawn below the recording, so that only the recording is visible where nothing changes.
     above = 2.3 if several else 2.1
     look: dict[str, Any] = {"alpha": SHADE if alone else 0.9, "lw": 0}
     for row, (values, spans, (colour, line, _, name)) in enumerate(panel.curves):
@@ -193,7 +193,7 @@ def _draw_belief(axes: Axes, belief: drawing.Belief) -> None:
 
 
 def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
-    """Put the verdict and a title above a figure, and below it the meaning of its signs and what readers must know."""
+    """Add the verdict and a title above a figure, and the meaning of its signs and a note for readers below it."""
     conclusion = conclude(answer)
     width = int(MAX_LETTERS * figure.get_size_inches()[0])
     said = [f"{conclusion.verdict.title}: {'; '.join(conclusion.parts)}"]
@@ -204,7 +204,7 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
     name = f"{query_name(answer)}:   " if has_name(answer) else ""
     share = percent(float(answer.share_changed[0]))
     title = f"{name}{change_of(answer)}   {phrases_of(answer).moved}   {share} changed   ({answer.method})"
-    # Empty lines in the title, for which the layout makes room, and the verdict in them, in its own colour.
+    # Empty lines in the title make room in the layout for the verdict, which has its own colour.
     figure.suptitle("\n" * len(lines) + style.escape_mathtext(title), **look)
     top = 1 - PAD / float(figure.get_size_inches()[1])
     figure.text(y=top, s=style.escape_mathtext("\n".join(lines)), color=conclusion.verdict.colour, **look)

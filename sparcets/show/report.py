@@ -33,11 +33,11 @@ from sparcets.show.verdict import Measures, find_votes, measures_of, quality_fin
 if TYPE_CHECKING:
     from sparcets.evaluation.scores import Scores
 
-Cell: TypeAlias = str | tuple[str, float]  # markup; and the number by which its column is sorted
+Cell: TypeAlias = str | tuple[str, float]  # markup, optionally with the number by which its column is sorted
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Sequence[Cell]], attributes: str = "") -> str:
-    """Return a table; the columns are given with the class of their cells: ``number``, ``words`` or none."""
+    """Return a table; each column has a class for its cells: ``number``, ``words`` or none."""
     classes = [f' class="{kind}"' if kind else "" for kind in columns.values()]
     heads = (
         f'<th scope="col"{kind if "number" in kind else ""}>{name}</th>'
@@ -54,7 +54,7 @@ def table(columns: Mapping[str, str], rows: Iterable[Sequence[Cell]], attributes
 
 
 def badge(verdict: Verdict) -> str:
-    """Return symbol and word, in the verdict's colours."""
+    """Return symbol and word in the verdict's colours."""
     return f'<span class="verdict {verdict.tone}">{verdict.label}</span>'
 
 
@@ -71,7 +71,7 @@ MEANING = {
 
 
 def summary_section(e: Explanation, scores: Scores | None) -> str:
-    """Return the numbers of answers by status and class, and their quality in words."""
+    """Return the numbers of answers by status and class, and sentences on their quality."""
     n_queries, needed = len(np.unique(e.query_index)), e.status != "unchanged"
     what = f"{count(len(e), 'answer')} to {n_queries} quer{'y' if n_queries == 1 else 'ies'}"
     counts = {status: int((e.status == status).sum()) for status in STATUSES}
@@ -124,7 +124,7 @@ def settings_section(e: Explanation) -> str:
 
 
 def _classes(e: Explanation) -> str:
-    """Return a table of the numbers of answers and of valid ones by pair of classes; none for a regressor."""
+    """Return a table of the numbers of answers and of valid ones by pair of classes; empty for a regressor."""
     if e.info.is_regression:
         return ""
     pairs = set(zip(e.predicted.tolist(), e.target.tolist(), strict=True))
@@ -153,7 +153,7 @@ def _all_measures(scores: Scores) -> str:
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the settings one by one; nested ones have a dotted name."""
+    """Yield the settings; nested ones have a dotted name."""
     for key, value in config.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
@@ -186,8 +186,8 @@ def write_report(
 ) -> Path:
     """Write an HTML report on an explanation, atomically; needs ``sparcets[plots]``.
 
-    The page has a summary, the quality of the set in words, a sortable table, text and figures for each answer, and the
-    settings. It is one file and loads nothing from elsewhere. On paper, each answer has a static picture.
+    The page has a summary, sentences on the quality of the set, a sortable table, text and figures for each answer, and
+    the settings. It is one file and loads no external resource. In print, each answer has a static picture.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def write_report(
     path
         The file, ``report.html``.
     scores
-        The result of :func:`sparcets.evaluate` for it; without, judges and distances to real data are left out.
+        The result of :func:`sparcets.evaluate` for it; without it, judges and distances to real data are omitted.
     title
         The heading; by default the number of explanations and the target class.
 
@@ -330,7 +330,7 @@ def _items(texts: Sequence[str]) -> str:
 
 
 def edits_table(e: Explanation, i: int) -> str:
-    """Return a table of the edits of an answer; nothing for a method that gives values, and where nothing was found."""
+    """Return a table of the edits of an answer; empty for methods without edits, and for missing answers."""
     edits = e.edits(i)
     if e.status[i] == "not_found" or all(edit.kind == FREE for edit in edits):
         return ""
@@ -351,7 +351,7 @@ def edits_table(e: Explanation, i: int) -> str:
 def _figures(e: Explanation, i: int) -> Iterator[tuple[str, interactive.PageFigure]]:
     heat_map = interactive.map_figure(e[i])
     curves = interactive.curves_figure(e[i], min_height=heat_map["layout"]["height"])
-    heat_map["layout"]["height"] = curves["layout"]["height"]  # they are side by side
+    heat_map["layout"]["height"] = curves["layout"]["height"]  # the figures are side by side
     yield "curves", curves
     yield "map", heat_map
     if (body := body_figure(e[i])) is not None:
@@ -364,7 +364,7 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, interactive.PageFigu
 
 
 def _figure_boxes(name: str, figures: Mapping[str, interactive.PageFigure]) -> str:
-    """Return placeholders for figures and their data; each is drawn when it is scrolled into view.
+    """Return placeholders for figures and their data; each is drawn when scrolled into view.
 
     The title of a figure becomes a paragraph of the page, which can be wrapped.
     """

@@ -18,7 +18,7 @@ AFTER = "#0072b2"
 MARK = "#e69f00"
 FIXED = "#b0b0b0"
 LOCKED = "#e6e6e6"  # background of immutable features
-# Colour map of falls (blue) and rises (red). Even the smallest change is far from white, which means exactly no change.
+# Colour map of falls (blue) and rises (red). Even the smallest change is far from white, which means no change at all.
 CHANGES = (
     (0.0, "#053061"), (0.25, "#2b75b5"), (0.5, "#a6cfe4"),
     (0.5, "#f7bda1"), (0.75, "#cb4942"), (1.0, "#67001f"),

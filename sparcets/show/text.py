@@ -1,4 +1,4 @@
-"""One answer in words, in the data's own units: how reliable it is, then what changes, when and by how much."""
+"""Description of one answer, in the data's own units: its reliability, then the changes, their times and sizes."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends a
 class Narrative:
     """The description of one answer in parts, each of whole sentences unless stated otherwise; empty where unknown."""
 
-    conclusion: Conclusion  # the verdict, and what is doubted
+    conclusion: Conclusion  # the verdict, and its doubts
     opening: str  # the model's prediction, and the target
-    changes: tuple[str, ...]  # who changes, when and by how much, what is needed most or is largest first
+    changes: tuple[str, ...]  # features, times and sizes, most needed or largest first
     rest: str  # the remaining changes
     unchanged: str  # features and times without a change
     trust: str  # probabilities of the model, and which other models and judges agree
-    doubts: tuple[str, ...]  # further warnings; what the verdict rests on is in ``conclusion``
-    note: str  # what readers must know where people are the subject
+    doubts: tuple[str, ...]  # further warnings; the reasons of the verdict are in ``conclusion``
+    note: str  # advice for readers if the series are from people
     brief: str  # a summary in one or two sentences
 
     def __str__(self) -> str:
-        """Return the long form, one part per line; how far it can be trusted comes first."""
+        """Return the long form, one part per line; the reliability comes first."""
         lines = [str(self.conclusion), *(f"Careful: {doubt}" for doubt in self.doubts)]
         lines += [self.opening, *(f"  - {change}" for change in self.changes)]
         return "\n".join([*lines, *(line for line in (self.rest, self.unchanged, self.trust, self.note) if line)])
 
 
 def narrate(answer: Explanation, *, short: bool = False, measures: Measures | None = None) -> str:
-    """Describe what one answer changes and how reliable it is, or both in one or two sentences if ``short``.
+    """Describe the changes of one answer and its reliability, in one or two sentences if ``short``.
 
-    Its measures from an evaluation, by name, add the judges' predictions and the distance to real data.
+    Measures from an evaluation, by name, add the judges' predictions and the distance to real data.
     """
     narrative = build_narrative(answer, measures=measures)
     return narrative.brief if short else str(narrative)
@@ -124,7 +124,7 @@ def _groups(answer: Explanation) -> dict[str, list[int]]:
 
 
 def _frozen(answer: Explanation) -> list[str]:
-    """Return a sentence on the times in which nothing may change, if there are any."""
+    """Return a sentence on the frozen times, if there are any."""
     n_steps = answer.query.shape[1]
     windows = [window for given in answer.constraints.values() for window in given.get("frozen", ())]
     ends = [(start or 0, n_steps if stop is None else min(stop, n_steps)) for start, stop in windows]
@@ -181,7 +181,7 @@ def _votes(votes: Mapping[str, bool], target: str) -> str:
 
 
 def table_of_answers(e: Explanation) -> tuple[list[str], list[tuple[object, ...]]]:
-    """Return the heads of the columns, and a row per answer: what the model says before and after, and what changes."""
+    """Return the heads of the columns, and a row per answer: predictions before and after, and a summary of changes."""
     known = {head: values for head, values in (("id", e.ids), ("subject", e.subjects)) if values is not None}
     said = e.predictions
     heads = [*known, "verdict", "predicted", "target", "status", said.head, "changed", "edits"]

@@ -1,4 +1,4 @@
-"""The verdict on one answer in words, what is doubted about it, and the quality of a set of answers."""
+"""Sentences on the verdict on one answer, its doubts, and the quality of a set of answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Conclusion:
     """The verdict on one answer."""
 
     verdict: evidence.Verdict  # with its word, symbol and colour
-    sentence: str  # what it means for this answer; empty where the doubts say all
+    sentence: str  # its meaning for this answer; empty if the doubts are enough
     doubts: tuple[str, ...] = ()  # the most serious first: phrases without a capital letter and a full stop
 
     @property
@@ -40,7 +40,7 @@ class Conclusion:
         return tuple(part for part in (self.sentence, *self.doubts) if part)
 
     def __str__(self) -> str:
-        """Return symbol, word and all that is said; several parts are a list, one line each."""
+        """Return symbol, word and all parts; several parts form a list, one line each."""
         head = self.verdict.title
         if len(self.parts) == 1:
             return f"{head}: {self.parts[0]}."
@@ -48,7 +48,7 @@ class Conclusion:
 
 
 def conclude(answer: Explanation) -> Conclusion:
-    """Return the verdict on an explanation of length 1, and what is doubted about it."""
+    """Return the verdict on an explanation of length 1, and its doubts."""
     answer = only_answer(answer)
     verdict = evidence.VERDICTS[str(answer.verdict[0])]
     if verdict.word == "unchanged":
@@ -78,7 +78,7 @@ def _not_reached(answer: Explanation) -> str:
 
 
 def _others(answer: Explanation) -> list[str]:
-    """Return a doubt by what other models say; none if every kind agrees."""
+    """Return a doubt if a kind of other models does not agree, else None."""
     support, names = answer.support[0], answer.families
     if not names:
         return ["no other models were asked about it"]
@@ -111,7 +111,7 @@ def _looks(answer: Explanation) -> list[str]:
 
 
 def _stretched(answer: Explanation) -> str:
-    """Name the limb whose length changes most, relative to what it was at that step."""
+    """Describe the largest change of a limb's length, relative to the query's at that step."""
     skeleton = find_skeleton(answer.feature_names, answer.info.units)
     assert skeleton is not None
     found = []
@@ -129,7 +129,7 @@ def _stretched(answer: Explanation) -> str:
 
 
 def _jumps(answer: Explanation, n: int) -> str:
-    """Name the move over one step, or over few, that is largest compared with those of its feature in real series."""
+    """Describe the move over one or a few steps that is largest relative to the moves of its feature in real series."""
     info, made, changed = answer.info, answer.counterfactual, answer.changed
     near = changed[:, 1:] | changed[:, :-1]
     steps = np.nan_to_num(np.where(near, move_over(made, 1), 0.0))  # (1, time - 1, features)
@@ -147,12 +147,12 @@ def _jumps(answer: Explanation, n: int) -> str:
         return f"{answer.feature_names[int(sharp.argmax())]} bends more sharply than in any real series"
     if not ratios:
         return f"{count(n, 'step')} between two values {'is' if n == 1 else 'are'} larger than any real one"
-    _, k, f, largest = max(ratios)  # of equal ones, over the fewest steps
+    _, k, f, largest = max(ratios)  # over the fewest steps if several are equal
     return _too_far(answer, int(f), SPANS[-k], largest, float(info.max_moves[-k, f]))
 
 
 def _too_far(answer: Explanation, feature: int, span: int, largest: float, limit: float) -> str:
-    """Say how far a feature moves over some steps, and how far real series do at most."""
+    """Describe how far a feature moves over some steps, and how far real series do at most."""
     unit, rate = unit_of(answer, feature), answer.info.sampling_rate
     within = "one step" if span == 1 else f"{span} steps"
     within = f"{within} ({amount(span / rate)} s)" if rate else within
@@ -164,7 +164,7 @@ def _too_far(answer: Explanation, feature: int, span: int, largest: float, limit
 
 
 def _outside(answer: Explanation, n: int) -> str:
-    """Name the features with values outside the range of the training series, and the furthest value."""
+    """Describe the features with values outside the range of the training series, and the furthest value."""
     low, high = answer.info.low, answer.info.high
     made = np.where(answer.changed[0], answer.counterfactual[0].astype(np.float64), np.nan)  # (time, features)
     lowest, highest = np.fmin.reduce(made), np.fmax.reduce(made)  # NaN for features without a change
@@ -181,7 +181,7 @@ def _outside(answer: Explanation, n: int) -> str:
     return f"{answer.feature_names[worst]} goes to {' and '.join(reached)}, where real series have {real}"
 
 
-MIN_LEAD = 0.2  # of the target's probability over the next class's; with less, the prediction is uncertain
+MIN_LEAD = 0.2  # target's probability minus that of the next class; with less, the prediction is uncertain
 MAX_KNN_RATIO = 1.5  # distance to real series, relative to the distances among real series
 RARE_STD = 4.0  # standard deviations from the training mean
 LARGE_SHARE = 0.5  # of the entries that may change
@@ -212,9 +212,9 @@ def find_doubts(answer: Explanation, measures: Measures) -> list[str]:
         doubts.append(
             f"the result is {distance:.1f} times as far from the training series of {target} as real series are."
         )
-    elif not answer.plausibility["outside"][0] > 0:  # otherwise the verdict says more
+    elif not answer.plausibility["outside"][0] > 0:  # otherwise the verdict is more specific
         doubts += _rare_value(answer)
-    if answer.proba_after.shape[1] > 1:  # of numbers, there is no doubt by it
+    if answer.proba_after.shape[1] > 1:  # not for numbers
         proba, wanted = answer.proba_after[0], int(answer.target[0])
         lead = float(proba[wanted] - np.delete(proba, wanted).max())
         if lead < MIN_LEAD:
@@ -244,7 +244,7 @@ def find_votes(measures: Measures) -> dict[str, bool]:
 
 
 def _rare_value(answer: Explanation) -> list[str]:
-    """Return a warning on the feature that is changed to the rarest value, unless the query has rarer ones itself."""
+    """Return a warning on the feature with the rarest new value, unless the query's own values are rarer."""
     scaler = answer.info.scaler
     made, query = (np.abs((X[0] - scaler.center) / scaler.scale) for X in (answer.counterfactual, answer.query))
     largest = np.where(answer.changed[0], made, 0.0).max(0)  # (features,)
@@ -271,15 +271,15 @@ def measures_of(scores: Scores, explanation: Explanation) -> list[Measures]:
 
 
 class Finding(NamedTuple):
-    """One measure in words: title, grade (``good``, ``fair``, ``poor`` or empty), and a sentence."""
+    """Description of a measure: title, grade (``good``, ``fair``, ``poor`` or empty), and a sentence."""
 
     name: str
     grade: str
     sentence: str
 
 
-# The main measures, in the order in which they are told: title, and the limits of good and fair; where the first is the
-# smaller one, lower is better.
+# The main measures, in the order of display: title, and the limits of good and fair; if the first is smaller, lower is
+# better.
 MEASURES = {
     "valid": ("Validity", 0.95, 0.8),
     "transfer": ("Transfer", 0.8, 0.5),
@@ -294,7 +294,7 @@ MEASURES = {
 
 
 def quality_findings(summary: Mapping[str, Measures]) -> list[Finding]:
-    """Return the main measures of a set of answers in words, as far as ``scores.summary`` knows them.
+    """Return descriptions of the main measures of a set of answers, as far as ``scores.summary`` has them.
 
     >>> found = quality_findings({"valid": {"mean": 0.5, "low": 0.4, "high": 0.6, "n": 20}})
     >>> found[0].grade, found[0].sentence

@@ -1,4 +1,4 @@
-"""Answers that consist of edits, in words: who, when, what, and what has to go along."""
+"""Answers that consist of edits, as text: features, times, changes, and what requires them."""
 
 from dataclasses import replace
 
@@ -48,9 +48,8 @@ def test_an_answer_that_follows_one_recording(answer):
     assert narrate(e).splitlines()[2:6] == [
         "The model says sick. For it to say well, following recording 7 of class well:",
         "  - roll from 0.50 to 1.00 s: 1 rad higher",
-        "  - pressure throughout: 1 bar higher (has to go along for the other models)",
-        "  - roll and pressure from 0.00 to 0.50 s: roll 1 rad higher and pressure 1 bar higher "
-        "(has to go along to look real)",
+        "  - pressure throughout: 1 bar higher (needed for the other models)",
+        "  - roll and pressure from 0.00 to 0.50 s: roll 1 rad higher and pressure 1 bar higher (needed for realism)",
     ]
     assert narrate(e, short=True) == (
         "? Doubtful: well instead of sick (probability 0.10 → 0.88): roll from 0.50 to 1.00 s, pressure throughout and "
@@ -120,7 +119,7 @@ def test_gaps_padding_missing_courses_and_numbers_of_a_regressor(answer):
     forgotten = replace(forgotten, edit_lists=EditLists(((edit(2, 6, course=None),),)))
     assert changes(forgotten) == ["roll in steps 2 to 5: 1 higher"]
     nothing = replace(forgotten, counterfactual=forgotten.query)
-    assert changes(nothing) == ["roll in steps 2 to 5: less than can be told"]
+    assert changes(nothing) == ["roll in steps 2 to 5: a negligible change"]
 
 
 def test_reports_and_the_studio_list_the_edits(answer):
