@@ -185,9 +185,9 @@ class _Binder:
         editable = np.repeat(mutable[None], info.n_steps, axis=0)  # (time, features)
         frozen = self._frozen()
         editable[frozen] = False
-        sums = self._sums()
+        fixed_sum = self._fixed_sum()
         # No training series shows how a constant feature could change, unless the user ties it to other features.
-        alone = info.constant & ~np.isin(np.arange(n_features), np.concatenate([[], *groups, *sums]))
+        alone = info.constant & ~np.isin(np.arange(n_features), np.concatenate([[], *groups, *fixed_sum]))
         if not alone.all():
             editable[:, alone] = False
 
@@ -195,14 +195,14 @@ class _Binder:
         for feature, value in self._mapping("ranges", self.constraints.ranges):
             if (pair := self._range(feature, value)) is not None:
                 low[feature], high[feature] = pair
-        limit = np.full(n_features, np.inf)
+        max_step = np.full(n_features, np.inf)
         for feature, value in self._mapping("max_step", self.constraints.max_step):
             if is_number(value) and 0 <= value < np.inf:
-                limit[feature] = value if value < LARGEST / 4 else np.inf  # no step exceeds it; sums stay finite
+                max_step[feature] = value if value < LARGEST / 4 else np.inf  # no step exceeds it; sums stay finite
             else:
                 self.problems.append(f"max_step of {self._name(feature)} must be a number >= 0, got {quoted(value)}")
-        sign = self._signs("direction", self.constraints.direction)
-        for feature in np.flatnonzero((sign != 0) & ~mutable):
+        direction = self._signs("direction", self.constraints.direction)
+        for feature in np.flatnonzero((direction != 0) & ~mutable):
             self.problems.append(
                 f"{self._name(feature)} has a direction but may not change at all: it is immutable, "
                 "or in a group with an immutable feature"
@@ -213,7 +213,7 @@ class _Binder:
         max_features: Any = self.constraints.max_features
         if max_features is not None and not (is_integer(max_features) and max_features >= 1):
             self.problems.append(f"max_features must be a whole number >= 1, got {quoted(max_features)}")
-        trend = self._signs("monotone", self.constraints.monotone)
+        monotone = self._signs("monotone", self.constraints.monotone)
         project: Any = self.constraints.project
         if project is not None and not callable(project):
             self.problems.append(f"project must be a function (counterfactuals, queries), got {quoted(project)}")
@@ -233,14 +233,14 @@ class _Binder:
             frozen=frozen,
             low=low,
             high=high,
-            limit=limit,
-            sign=sign,
+            max_step=max_step,
+            direction=direction,
             groups=tuple(groups),
             tolerance=1e-6 * info.span,
             max_features=None if max_features is None else min(int(max_features), n_features),
             integer=integer,
-            trend=trend,
-            sums=tuple(sums),
+            monotone=monotone,
+            fixed_sum=tuple(fixed_sum),
             project=project,
             n_side=0 if info.side is None else info.side.n_columns,
         )
@@ -315,7 +315,7 @@ class _Binder:
             windows.append((start, stop))
         return windows
 
-    def _sums(self) -> list[np.ndarray[Any, Any]]:
+    def _fixed_sum(self) -> list[np.ndarray[Any, Any]]:
         given: Any = self.constraints.fixed_sum
         if not _is_list(given) or isinstance(given, (str, Mapping)):
             self.problems.append(f"fixed_sum must be a list of tuples of features, got {quoted(given)}")

@@ -33,14 +33,14 @@ class BoundConstraints:
     frozen: BoolArray  # entries of frozen windows (time, features)
     low: FloatArray  # bounds on changed entries (features,), infinite where unbounded
     high: FloatArray
-    limit: FloatArray  # largest difference between consecutive steps (features,), infinite where unbounded
-    sign: IntArray  # 1 increase only, -1 decrease only, 0 both (features,)
+    max_step: FloatArray  # largest difference between consecutive steps (features,), infinite where unbounded
+    direction: IntArray  # 1 increase only, -1 decrease only, 0 both (features,)
     groups: tuple[np.ndarray[Any, Any], ...]  # indices of features that change together or not at all
     tolerance: FloatArray  # changes below this are set to zero (features,)
     max_features: int | None  # number of features that may change in one series
     integer: BoolArray  # features whose changed entries are whole numbers (features,)
-    trend: IntArray  # 1 where consecutive changed entries do not fall, -1 where they do not rise, else 0 (features,)
-    sums: tuple[np.ndarray[Any, Any], ...]  # indices of features whose sum at a step does not change
+    monotone: IntArray  # 1 where consecutive changed entries do not fall, -1 where they do not rise, else 0 (features,)
+    fixed_sum: tuple[np.ndarray[Any, Any], ...]  # indices of features whose sum at a step does not change
     project: Project | None  # the user's own function, applied last
     n_side: int = 0  # number of side inputs among the features, the last ones, which are never mutable
 
@@ -61,7 +61,7 @@ class BoundConstraints:
         """Return the conjunction of both."""
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         # Opposite directions, or ranges without a common value: the feature must not change.
-        opposed = (self.sign * other.sign < 0) | (low > high) | (self.trend * other.trend < 0)
+        opposed = (self.direction * other.direction < 0) | (low > high) | (self.monotone * other.monotone < 0)
         groups = self.groups + other.groups
         mutable = ~_of_groups(~(self.mutable & other.mutable & ~opposed), groups)
         return replace(
@@ -71,13 +71,13 @@ class BoundConstraints:
             frozen=self.frozen | other.frozen,
             low=low,
             high=high,
-            limit=np.minimum(self.limit, other.limit),
-            sign=np.where(self.sign != 0, self.sign, other.sign),
+            max_step=np.minimum(self.max_step, other.max_step),
+            direction=np.where(self.direction != 0, self.direction, other.direction),
             groups=groups,
             max_features=min((m for m in (self.max_features, other.max_features) if m is not None), default=None),
             integer=self.integer | other.integer,
-            trend=np.where(self.trend != 0, self.trend, other.trend),
-            sums=self.sums + other.sums,
+            monotone=np.where(self.monotone != 0, self.monotone, other.monotone),
+            fixed_sum=self.fixed_sum + other.fixed_sum,
             project=other.project or self.project,
         )
 
@@ -91,13 +91,13 @@ class BoundConstraints:
             IMMUTABLE: not self.mutable[: len(self.mutable) - self.n_side].all(),
             "frozen steps": bool((self.frozen & self.mutable).any()),
             "ranges": bool(np.isfinite(self.low).any() or np.isfinite(self.high).any()),
-            "largest steps": bool(np.isfinite(self.limit).any()),
-            "directions": bool((self.sign != 0).any()),
+            "largest steps": bool(np.isfinite(self.max_step).any()),
+            "directions": bool((self.direction != 0).any()),
             "groups": len(self.groups) > 0,
             "the number of features": self.max_features is not None,
             "whole numbers": bool(self.integer.any()),
-            "monotone features": bool((self.trend != 0).any()),
-            "fixed sums": len(self.sums) > 0,
+            "monotone features": bool((self.monotone != 0).any()),
+            "fixed sums": len(self.fixed_sum) > 0,
             "the projection": self.project is not None,
         }
         return [kind for kind, active in kinds.items() if active]
@@ -112,10 +112,10 @@ class BoundConstraints:
         whole = series.filled(otherwise=0.0)
         query = whole.values
         proposal = proposal if gaps is None else np.where(gaps, query, proposal)
-        steps = self._step_limits(whole, gaps) if np.isfinite(self.limit).any() else None
+        steps = self._step_limits(whole, gaps) if np.isfinite(self.max_step).any() else None
         result = self._settle(query, proposal, free, steps, complete)
         if self.max_features is not None:
-            bound_together = self.groups + self.sums
+            bound_together = self.groups + self.fixed_sum
             kept = most_changed(query, result, self.max_features, self.tolerance, bound_together)
             result = self._settle(query, result, free & kept[:, None], steps, complete=False)
         if self.project is not None:
@@ -196,11 +196,11 @@ class BoundConstraints:
         result = np.where(self._negligible(query, result) | self._wrong_direction(query, result), query, result)
         if steps is not None:
             result = self._limit_steps(query, result, steps)
-        if self.trend.any():
-            result = straightened(query, result, self.trend)
+        if self.monotone.any():
+            result = straightened(query, result, self.monotone)
         if self.integer.any():
             result = rounded(query, result, self.integer, low, high)
-        for members in self.sums:
+        for members in self.fixed_sum:
             integer, tolerance = self.integer[members], self.tolerance[members]
             result = balance(query, result, free, members, integer, tolerance, complete=complete)
         return np.where(result == query, query, result)  # 0.0 equals -0.0, but unchanged means bit-identical
@@ -210,7 +210,7 @@ class BoundConstraints:
         return np.asarray(np.abs(result.astype(np.float64) - query) < self.tolerance)
 
     def _wrong_direction(self, query: FloatArray, result: FloatArray) -> BoolArray:
-        return ((self.sign > 0) & (result < query)) | ((self.sign < 0) & (result > query))
+        return ((self.direction > 0) & (result < query)) | ((self.direction < 0) & (result > query))
 
     def _violations(self, query: FloatArray, result: FloatArray, steps: FloatArray | None) -> BoolArray:
         """Mark changed entries that have to be reset to the query."""
@@ -221,14 +221,16 @@ class BoundConstraints:
             of_group = changed[..., members]  # (batch, time, members)
             partial = of_group.any(-1) & ~of_group.all(-1)
             violating[..., members] |= of_group & partial[..., None]
-        for members in self.sums:
+        for members in self.fixed_sum:
             wrong = unbalanced(query[..., members], result[..., members], self.tolerance[members])
             violating[..., members] |= changed[..., members] & wrong[..., None]
         if self.integer.any():
             violating |= changed & self.integer & (result != np.rint(result))
-        if self.trend.any():
-            violating |= wrong_trend(query, result, self.trend)
-        if steps is not None and (self.trend.any() or self.integer.any() or self.sums):  # these may enlarge a step
+        if self.monotone.any():
+            violating |= wrong_trend(query, result, self.monotone)
+        if steps is not None and (
+            self.monotone.any() or self.integer.any() or self.fixed_sum
+        ):  # these may enlarge a step
             too_large = np.abs(np.diff(result.astype(np.float64), axis=1)) > steps[:, 1:]
             violating[:, 1:] |= too_large & changed[:, 1:]
             violating[:, :-1] |= too_large & changed[:, :-1]
@@ -238,7 +240,7 @@ class BoundConstraints:
         """Return the largest step into each entry (batch, time, features): the limit, or the query's own if larger."""
         query = series.values.astype(np.float64)
         own = np.abs(np.diff(query, axis=1, prepend=query[:, :1]))
-        steps = np.where(series.inside[..., None], np.maximum(self.limit, own), np.inf)
+        steps = np.where(series.inside[..., None], np.maximum(self.max_step, own), np.inf)
         if gaps is not None:  # to and from an entry that is missing, no step is known
             steps[gaps] = np.inf
             steps[:, 1:][gaps[:, :-1]] = np.inf
@@ -251,7 +253,7 @@ class BoundConstraints:
         series below the proposal, and the smallest such series above min(query, proposal). It lies between query and
         proposal.
         """
-        features = np.flatnonzero(np.isfinite(self.limit))
+        features = np.flatnonzero(np.isfinite(self.max_step))
         q, x, limit = query[..., features], result[..., features], steps[..., features]
         too_large = np.abs(np.diff(x.astype(np.float64), axis=1)) > limit[:, 1:]
         series, feature = np.nonzero(too_large.any(1))  # the others stay bit-identical

@@ -38,15 +38,15 @@ class Projection(nn.Module):
             "editable": torch.tensor(bound.editable),
             "low": torch.tensor((bound.low - center) / scale, dtype=torch.float32),
             "high": torch.tensor((bound.high - center) / scale, dtype=torch.float32),
-            "limit": torch.tensor(bound.limit / scale, dtype=torch.float32),
-            "sign": torch.tensor(bound.sign),
+            "limit": torch.tensor(bound.max_step / scale, dtype=torch.float32),
+            "sign": torch.tensor(bound.direction),
         }
         for name, tensor in tensors.items():
             self.register_buffer(name, tensor, persistent=False)
         # Evaluated once here, on the host: a captured step must not synchronise with the device.
         self.has_ranges = bool(np.isfinite(bound.low).any() or np.isfinite(bound.high).any())
-        self.has_directions = bool((bound.sign != 0).any())
-        self.register_buffer("limited", torch.tensor(np.flatnonzero(np.isfinite(bound.limit))), persistent=False)
+        self.has_directions = bool((bound.direction != 0).any())
+        self.register_buffer("limited", torch.tensor(np.flatnonzero(np.isfinite(bound.max_step))), persistent=False)
         whole = [members for members in bound.groups if bound.mutable[members].all()]
         self.n_groups = len(whole)
         for i, members in enumerate(whole):

@@ -300,7 +300,7 @@ def test_conjunction():
         assert bound.mutable.tolist() == [False, True, True, True]
         assert bound.editable.tolist() == [[False] * 4] * 2 + [[False, True, True, True]] * 3
         assert (bound.low[1], bound.high[1]) == (-1, 2)
-        assert bound.limit.tolist() == [np.inf, 0.5, 0.25, np.inf] and bound.sign.tolist() == [0, 1, -1, 0]
+        assert bound.max_step.tolist() == [np.inf, 0.5, 0.25, np.inf] and bound.direction.tolist() == [0, 1, -1, 0]
 
 
 @pytest.mark.parametrize(

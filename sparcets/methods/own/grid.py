@@ -122,7 +122,7 @@ class Grid:
             bound,
             editable=np.logical_or.reduceat(bound.editable[: self.n_steps], self.starts, axis=0),
             frozen=np.logical_and.reduceat(bound.frozen[: self.n_steps], self.starts, axis=0),
-            limit=bound.limit * self.size,
+            max_step=bound.max_step * self.size,
             integer=np.zeros_like(bound.integer),
             project=None,
         )
