@@ -230,13 +230,13 @@ def warn_user(message: str, category: type[Warning]) -> None:
 
 
 @contextmanager
-def filters_kept(*, ignore: type[Warning] | None = None) -> Iterator[None]:
+def preserve_warning_filters(*, ignore: type[Warning] | None = None) -> Iterator[None]:
     """Run a block that changes the filters of warnings, one at a time, and restore them.
 
     Our filter is added to the present list and removed again. ``warnings.catch_warnings`` would replace the list, and
     another thread (of the user or of pandas) that saved the replacement would restore it later.
 
-    >>> with filters_kept(ignore=UserWarning):
+    >>> with preserve_warning_filters(ignore=UserWarning):
     ...     warnings.warn("not shown")
     """
     with _lock:

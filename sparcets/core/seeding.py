@@ -36,7 +36,7 @@ def generator(seed: int, purpose: str) -> np.random.Generator:
 
 
 @contextmanager
-def random_state_kept() -> Iterator[None]:
+def preserve_random_state() -> Iterator[None]:
     """Restore the random states of Python and NumPy after a block, such as a first import of scikit-learn.
 
     One block runs at a time.

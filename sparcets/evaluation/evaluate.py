@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError, filters_kept
+from sparcets.core.errors import DataError, FeatureMismatchError, OutOfRangeError, ShapeError, preserve_warning_filters
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import progress_bar
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
@@ -173,7 +173,7 @@ def evaluate(
             set_measures["c2st"] = c2st(answers, dataset, rows[measured])
         set_measures |= _pooled_saliency(answers, dataset, rows[measured]) | _geometry_distances(answers)
         set_measures["seconds"] = (e.seconds, len(e))
-        with filters_kept():  # pandas sets filters in comparisons of types
+        with preserve_warning_filters():  # pandas sets filters in comparisons of types
             per_query = _frame(e, digests, None if dataset is None else rows, measured, columns)
             summary = summarise(per_query, set_measures, seed=seed)
         bar.advance()

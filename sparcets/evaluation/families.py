@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from sparcets.core.errors import filters_kept
+from sparcets.core.errors import preserve_warning_filters
 from sparcets.core.registry import require_extra, unknown_name
-from sparcets.core.seeding import random_state_kept, spawn
+from sparcets.core.seeding import preserve_random_state, spawn
 from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.core.validation import Task
 from sparcets.data.dataset import Dataset
@@ -106,13 +106,13 @@ class FamilyJudge(_OfFamily, Classifier):
         if self.family == "distances":
             rows = choose_rows(dataset.y_train, MAX_REFERENCES, balanced=True)
         inputs = self._inputs(dataset, rows)
-        with left_as_found():
+        with preserve_global_state():
             self._estimator = make_estimator(self.family, "classification").fit(inputs, dataset.y_train[rows])
         return self
 
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         inputs = judge_inputs(self.family, self._scaler, Series(X, lengths))
-        with left_as_found():
+        with preserve_global_state():
             found = np.asarray(self._estimator.predict_proba(inputs))
         proba = np.zeros((len(X), self.n_classes))
         proba[:, np.asarray(self._estimator.classes_, dtype=np.int64)] = found
@@ -132,13 +132,13 @@ class NumberJudge(_OfFamily, Regressor):
         if self.family == "distances":
             self._references, self._numbers = inputs, y[rows]
         else:
-            with left_as_found():
+            with preserve_global_state():
                 self._estimators = [make_estimator(self.family, "regression").fit(inputs, one) for one in y.T]
         return self
 
     def _outputs(self, X: FloatArray, lengths: IntArray | None) -> FloatArray:
         inputs = judge_inputs(self.family, self._scaler, Series(X, lengths))
-        with left_as_found():
+        with preserve_global_state():
             if self.family != "distances":
                 return np.stack([np.asarray(one.predict(inputs)) for one in self._estimators], axis=1)
             from aeon.distances import dtw_pairwise_distance  # its regressor has no public way to the neighbours
@@ -176,7 +176,7 @@ def summary_statistics(X: FloatArray) -> FloatArray:
     >>> summary_statistics(np.array([[[0.0], [1.0], [0.0], [1.0]]])).tolist()
     [[0.5, 0.5, 0.0, 1.0, 0.0, 0.5, 1.0, 1.0, -0.75]]
     """
-    with filters_kept(ignore=RuntimeWarning):  # NumPy's, for the mean of no values and for 0 / 0
+    with preserve_warning_filters(ignore=RuntimeWarning):  # NumPy's, for the mean of no values and for 0 / 0
         mean, std = np.nanmean(X, 1), np.nanstd(X, 1)  # (batch, features)
         centred = X - mean[:, None]
         lagged = np.nansum(centred[:, 1:] * centred[:, :-1], 1)
@@ -212,18 +212,18 @@ def choose_rows(y: IntArray, n: int, *, balanced: bool = False) -> IntArray:
 
 
 @contextmanager
-def left_as_found() -> Iterator[None]:
+def preserve_global_state() -> Iterator[None]:
     """Restore the global state that aeon and numba change: numbers of threads, random states, filters of warnings.
 
     Importing and calling them also sets PyTorch's number of threads, which makes small networks many times slower. One
     block runs at a time, since this state is global.
     """
-    with random_state_kept():
+    with preserve_random_state():
         n_torch = number_of_threads()
         numba = sys.modules.get("numba")
         n_numba = None if numba is None else numba.get_num_threads()
         try:
-            with filters_kept(ignore=Warning), single_precision():
+            with preserve_warning_filters(ignore=Warning), single_precision():
                 yield
         finally:
             if numba is not None:

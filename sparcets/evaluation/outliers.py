@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sparcets.core.errors import FeatureMismatchError, filters_kept
+from sparcets.core.errors import FeatureMismatchError, preserve_warning_filters
 from sparcets.core.explanation import Explanation
-from sparcets.core.seeding import generator, random_state_kept, spawn
+from sparcets.core.seeding import generator, preserve_random_state, spawn
 from sparcets.core.series import BoolArray, FloatArray, IntArray, Scaler, Series
 from sparcets.data.dataset import Dataset
-from sparcets.evaluation.families import choose_rows, judge_inputs, left_as_found, missing_families
+from sparcets.evaluation.families import choose_rows, judge_inputs, missing_families, preserve_global_state
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
 NEIGHBOURS = 5  # of knn_ratio; a class needs more training series
@@ -80,7 +80,7 @@ class Plausibility:
             scores, rows = self._fitted[target], np.flatnonzero(e.target == target)
             for part in np.split(rows, range(_CHUNK, len(rows), _CHUNK)) if scores else ():
                 flat = self._flat(Series(e.counterfactual, e.lengths)[part])
-                with filters_kept():
+                with preserve_warning_filters():
                     for name, (score, reference) in scores.items():
                         ratios[name][part] = score(flat) / reference
         return ratios
@@ -93,7 +93,7 @@ class Plausibility:
         if len(train) <= NEIGHBOURS or not len(test):
             return {}
         scores = _fit_scores(train, spawn(self.seed, f"isolation forest/{label}"))
-        with filters_kept():
+        with preserve_warning_filters():
             found = {name: (score, float(score(test).mean())) for name, score in scores.items()}
         return {name: (score, mean) for name, (score, mean) in found.items() if mean > 0}
 
@@ -113,12 +113,12 @@ class Plausibility:
 
 def _fit_scores(real: FloatArray, seed: int) -> dict[str, Score]:
     """Fit the four models to flattened series (batch, entries)."""
-    with random_state_kept():
+    with preserve_random_state():
         from sklearn.ensemble import IsolationForest
         from sklearn.neighbors import LocalOutlierFactor
         from sklearn.svm import OneClassSVM
 
-    with filters_kept():  # around all calls of scikit-learn, whose validation of input sets filters too
+    with preserve_warning_filters():  # around all calls of scikit-learn, whose validation of input sets filters too
         lof = LocalOutlierFactor(n_neighbors=min(20, len(real) - 1), novelty=True).fit(real)
         forest = IsolationForest(random_state=seed).fit(real)
         svm = OneClassSVM(kernel="rbf", gamma="scale", nu=0.1)
@@ -174,7 +174,7 @@ def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
     is_made = np.arange(len(X)) >= len(recorded)
     query = np.concatenate([recorded, np.where(rows >= 0, rows, -1 - e.query_index)[chosen]])
     group = _components(query, _nearest(made, donors))
-    with left_as_found():
+    with preserve_global_state():
         return _largest_area(X, is_made, group), len(chosen)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparcets.core.errors import DataError, filters_kept, quoted
+from sparcets.core.errors import DataError, preserve_warning_filters, quoted
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray
 
@@ -147,7 +147,7 @@ def wilcoxon(difference: FloatArray) -> float:
     unequal = difference[difference != 0]
     if not len(unequal):
         return 1.0
-    with filters_kept(ignore=Warning):  # about few pairs; n is reported with p
+    with preserve_warning_filters(ignore=Warning):  # about few pairs; n is reported with p
         return float(signed_ranks(unequal).pvalue)
 
 

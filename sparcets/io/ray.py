@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
+from sparcets.core.errors import CapabilityError, ConfigError, preserve_warning_filters
 from sparcets.core.registry import require_extra
 from sparcets.io.engines import THREADS, Engine, attempt
 
@@ -150,7 +150,7 @@ class RayEngine(Engine):
             worker.print_to_stdstream = _log_messages
         new = {} if address is not None else {"include_dashboard": False}
         try:
-            with filters_kept(ignore=Warning):
+            with preserve_warning_filters(ignore=Warning):
                 self._ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **new)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             where = "started" if address is None else f"reached at {address}"

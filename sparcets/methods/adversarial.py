@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.errors import CapabilityError, NotFittedError, StorageError, TrainingError, filters_kept
+from sparcets.core.errors import CapabilityError, NotFittedError, StorageError, TrainingError, preserve_warning_filters
 from sparcets.core.info import SeriesInfo
 from sparcets.core.progress import progress_bar
 from sparcets.core.registry import require_extra
@@ -528,7 +528,7 @@ def _to_onnx(module: _Counterfactual, info: SeriesInfo) -> bytes:
     # The exporter that keeps an LSTM as one node; before torch 2.5 it was the only one.
     older: dict[str, Any] = {"dynamo": False} if "dynamo" in signature(torch.onnx.export).parameters else {}
     # The warnings recommend another exporter, which takes ten times as long.
-    with filters_kept(ignore=Warning), torch.no_grad():
+    with preserve_warning_filters(ignore=Warning), torch.no_grad():
         torch.onnx.export(
             module,
             tuple(given.values()),

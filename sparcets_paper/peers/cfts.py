@@ -22,10 +22,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sparcets.core.errors import CapabilityError, ConfigError, filters_kept
+from sparcets.core.errors import CapabilityError, ConfigError, preserve_warning_filters
 from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean, require_extra
-from sparcets.core.seeding import generator, random_state_kept, spawn
+from sparcets.core.seeding import generator, preserve_random_state, spawn
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import MethodConfig
 from sparcets.methods.base import BaseExplainer
@@ -185,10 +185,10 @@ def isolated(seed: int, device: torch.device) -> Iterator[None]:
     Output streams and warnings are global, so the output of other threads is suppressed too.
     """
     with (
-        random_state_kept(),  # first: of two blocks at once, the last to end would restore what the other had set
+        preserve_random_state(),  # first: of two blocks at once, the last to end would restore what the other had set
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
-        filters_kept(ignore=Warning),
+        preserve_warning_filters(ignore=Warning),
         seeded(seed, device),
         torch.enable_grad(),
         _in1d(),

@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from sparcets.core.errors import filters_kept
+from sparcets.core.errors import preserve_warning_filters
 
 STEPS = ("enter ours", "leave ours", "enter theirs", "leave theirs")
 WHOSE = ("ours", "theirs")
@@ -17,7 +17,7 @@ ORDERS = [o for o in permutations(STEPS) if all(o.index(f"enter {w}") < o.index(
 def test_a_block_of_another_thread_restores_what_was_there(order):
     """Of two threads, every order in which a block of ours and one of pandas' can begin and end."""
     before = list(warnings.filters)
-    ours, theirs = filters_kept(ignore=Warning), warnings.catch_warnings()
+    ours, theirs = preserve_warning_filters(ignore=Warning), warnings.catch_warnings()
     turns = {step: threading.Event() for step in STEPS}
 
     def our_thread():
@@ -45,8 +45,8 @@ def test_what_is_ignored_is_not_shown_and_the_rest_is():
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         before = list(warnings.filters)
-        with filters_kept(ignore=RuntimeWarning):
-            with filters_kept(ignore=RuntimeWarning):  # nested: the outer one goes on
+        with preserve_warning_filters(ignore=RuntimeWarning):
+            with preserve_warning_filters(ignore=RuntimeWarning):  # nested: the outer one goes on
                 pass
             warnings.warn("hidden", RuntimeWarning, stacklevel=1)
             warnings.warn("told", UserWarning, stacklevel=1)

@@ -77,7 +77,7 @@ def test_threads_and_random_state_are_left_as_they_were(family):
 )
 def test_versions_of_aeon_that_take_small_seeds_only_are_given_one(version, seed, monkeypatch):
     monkeypatch.setattr(families, "version", {"aeon": version}.get)
-    with families.left_as_found():
+    with families.preserve_global_state():
         assert families.make_estimator("convolutions", "classification").random_state == seed
     assert families.SEED >= 2**31
 
@@ -89,7 +89,7 @@ def test_the_threads_of_numba_are_restored():
     if numba.config.NUMBA_NUM_THREADS < 2:
         pytest.skip("there is one thread only")
     numba.set_num_threads(2)
-    with families.left_as_found():
+    with families.preserve_global_state():
         numba.set_num_threads(1)
     assert numba.get_num_threads() == 2 and torch.get_num_threads() == 1
 

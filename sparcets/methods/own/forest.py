@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from sparcets.core.errors import filters_kept
-from sparcets.core.seeding import random_state_kept
+from sparcets.core.errors import preserve_warning_filters
+from sparcets.core.seeding import preserve_random_state
 from sparcets.core.series import FloatArray, IntArray
 
 WIDTH = 0.2  # of a smooth split, in standard deviations of its input
@@ -126,7 +126,7 @@ class Forest(nn.Module):
         >>> bool(((forest.mean(inputs) - inputs).abs() < 4).all()), left_out.shape
         (True, (40, 1))
         """
-        with random_state_kept():
+        with preserve_random_state():
             from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
         # Sharp trees of classes learn from all series, and have no measure of their own.
@@ -145,7 +145,9 @@ class Forest(nn.Module):
             grown: Any = ExtraTreesRegressor(n_trees, **settings)
         else:
             grown = ExtraTreesClassifier(n_trees, criterion="entropy", **settings)
-        with filters_kept(ignore=None if n_classes else UserWarning):  # of few trees, a series may be in every bag
+        with preserve_warning_filters(
+            ignore=None if n_classes else UserWarning
+        ):  # of few trees, a series may be in every bag
             grown.fit(inputs.cpu().numpy(), y)
         columns = _level_order([one.tree_ for one in grown.estimators_])
         value = columns.pop("value").astype(np.float64)
