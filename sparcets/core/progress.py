@@ -168,26 +168,26 @@ def progress_bar(title: str, total: float | None, *, show: bool | None = None) -
         yield Bar(lambda _, done, __, note: progress.update(task, completed=done, note=note), title, total)
 
 
-_pause: ContextVar[Callable[[], None] | None] = ContextVar("pause", default=None)
+_urgent_work: ContextVar[Callable[[], None] | None] = ContextVar("urgent_work", default=None)
 
 
 @contextmanager
-def pausing(call: Callable[[], None]) -> Iterator[None]:
-    """Call a function whenever a search within the block pauses, that is, every few milliseconds.
+def urgent_work(call: Callable[[], None]) -> Iterator[None]:
+    """Call a function whenever a search within the block yields to urgent work, every few milliseconds.
 
-    >>> with pausing(lambda: print("tea")):
-    ...     pause()
-    tea
+    >>> with urgent_work(lambda: print("urgent")):
+    ...     yield_to_urgent_work()
+    urgent
     """
-    before = _pause.set(call)
+    before = _urgent_work.set(call)
     try:
         yield
     finally:
-        _pause.reset(before)
+        _urgent_work.reset(before)
 
 
-def pause() -> None:
-    """Let something more urgent come first; called between the rounds of a search."""
-    call = _pause.get()
+def yield_to_urgent_work() -> None:
+    """Run urgent work of the caller, if any; called between the rounds of a search."""
+    call = _urgent_work.get()
     if call is not None:
         call()

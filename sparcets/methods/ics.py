@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sparcets.core.info import SeriesInfo
-from sparcets.core.progress import pause
+from sparcets.core.progress import yield_to_urgent_work
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray
 from sparcets.core.settings import IcsConfig
@@ -121,7 +121,7 @@ class _Search:
         config = self.config
         optimiser = torch.optim.Adam([x], lr=config.lr, betas=(config.beta1, config.beta2))
         for _ in range(config.steps):
-            pause()
+            yield_to_urgent_work()
             optimiser.zero_grad()
             # One descent per query: their losses share nothing, so the sum has the same gradients.
             self.loss(x, rows, trade_off).sum().backward()  # type: ignore[no-untyped-call]

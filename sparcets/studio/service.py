@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 
-from sparcets.core.progress import pausing
+from sparcets.core.progress import urgent_work
 from sparcets.studio import models, results
 from sparcets.studio.models import ClassifierRecord, DatasetRecord, ExplainerRecord, Limits
 from sparcets.studio.recordings import AllRecordings, Chosen, Predictions, Windows, draw
@@ -94,7 +94,7 @@ class Turns:
         return True
 
     def _interruptible(self, work: Callable[[], T]) -> T:
-        with pausing(self._make_way):
+        with urgent_work(self._make_way):
             return work()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.progress import pause, pausing
+from sparcets.core.progress import urgent_work, yield_to_urgent_work
 from sparcets.studio.models import ExplainRequest, ExportRequest, Limits
 from sparcets.studio.service import LruCache, StudioService, Turns
 from sparcets.studio.workspace import Workspace
@@ -85,13 +85,13 @@ def test_urgent_work_comes_first_and_interrupts():
         NOTE.set("of the search")
         begun.set()
         more.wait(60)
-        pause()
+        yield_to_urgent_work()
         order.append("search ends")
         return "found"
 
     def ask():
         order.append(f"asked, note {NOTE.get()}")  # what the search has set is not seen
-        pause()  # does nothing: nothing interrupts what is urgent
+        yield_to_urgent_work()  # does nothing: nothing interrupts what is urgent
 
     first = turns.submit(search, patient=True)
     begun.wait(60)
@@ -130,7 +130,7 @@ def test_a_search_in_a_search_changes_neither(fitted):
         now = len(within) % 9 == 0  # now and then
         within.append(outside.run(ex.explain, x, target=2).counterfactual if now else None)
 
-    with pausing(interrupt):
+    with urgent_work(interrupt):
         interrupted = ex.explain(x, target=1, sparsity=0.02)
     other = ex.explain(x, target=2).counterfactual
     found = [made for made in within if made is not None]

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.progress import pause, progress_bar
+from sparcets.core.progress import progress_bar, yield_to_urgent_work
 from sparcets.core.seeding import spawn
 from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.core.settings import ClassifierConfig, ExplainerConfig
@@ -161,7 +161,7 @@ class Selector:
         judges = [judge for judge in self.judges if judge.family == name]
 
         def ask_part(rows: slice) -> Tensor:
-            pause()
+            yield_to_urgent_work()
             if name == NEURAL:
                 return torch.stack([log_proba_of(net, raw[rows]).exp() for net in self.networks])
             measured = fill_gaps(x[rows], otherwise=0.0) if self.gaps else x[rows]
@@ -311,7 +311,7 @@ class Ensemble:
 
     def log_proba(self, x: Tensor) -> Tensor:
         """Return log-probabilities (heads, batch, classes) of standardised series by all members."""
-        pause()
+        yield_to_urgent_work()
         raw = self.to_raw(x)
         return torch.cat([member(raw) for member in self.members()])
 
