@@ -291,7 +291,7 @@ def _as_dict(answer: Explanation, i: int, series: int) -> dict[str, Any]:
         "subject": None if answer.subjects is None else str(answer.subjects[i]),
         "verdict": str(answer.verdict[i]),
         "doubts": list(conclude(answer[i]).doubts),
-        "predicted": answer.predictions.say_before(i),
+        "predicted": answer.predictions.format_before(i),
         "target": str(answer.target_names[i]),
         "status": str(answer.status[i]),
         "valid": bool(answer.valid[i]),

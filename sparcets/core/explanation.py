@@ -414,7 +414,7 @@ class Explanation:
 class Predictions:
     """Predictions of a classifier for the queries and answers of an explanation, as values and as text."""
 
-    head = "p(target)"  # head of the column with :meth:`say_after`
+    head = "p(target)"  # head of the column with :meth:`format_after`
 
     def __init__(self, e: Explanation) -> None:
         self.e, self.outputs = e, e.proba_after  # outputs of the model for the answers (answers, classes)
@@ -449,11 +449,11 @@ class Predictions:
         """The target's probability, or the names of the outputs in the target."""
         return f"p({self.e.target_names[0]})"
 
-    def say_before(self, i: int = 0) -> str:
+    def format_before(self, i: int = 0) -> str:
         """Return the name of the query's class, or its numbers for the outputs in the target, with units."""
         return self.e.class_names[int(self.e.proba_before[i].argmax())]
 
-    def say_after(self, i: int = 0) -> str:
+    def format_after(self, i: int = 0) -> str:
         """Return the probability of the target, with as many digits as show that it is below the confidence.
 
         For a regressor: the counterfactual's numbers for the outputs in the target, with units.
@@ -503,11 +503,11 @@ class _NumberPredictions(Predictions):
     def subject(self) -> str:
         return ", ".join(self.e.info.numbers.names[k] for k in self._asked(0))
 
-    def say_before(self, i: int = 0) -> str:
-        return self._say(i, self.numbers.before, self.numbers.after)
+    def format_before(self, i: int = 0) -> str:
+        return self._format(i, self.numbers.before, self.numbers.after)
 
-    def say_after(self, i: int = 0) -> str:
-        return self._say(i, self.numbers.after, self.numbers.before)
+    def format_after(self, i: int = 0) -> str:
+        return self._format(i, self.numbers.after, self.numbers.before)
 
     def is_unsure(self, i: int = 0) -> bool:
         return False
@@ -519,7 +519,7 @@ class _NumberPredictions(Predictions):
     def _asked(self, i: int) -> list[int]:
         return [int(k) for k in np.flatnonzero(np.isfinite(self.numbers.bounds[i]).any(1))]
 
-    def _say(self, i: int, told: FloatArray, beside: FloatArray) -> str:
+    def _format(self, i: int, told: FloatArray, beside: FloatArray) -> str:
         return self.e.info.numbers.say(told[i], self._asked(i), self.numbers.bounds[i], beside[i])
 
 

@@ -117,7 +117,7 @@ class Phrases(NamedTuple):
 def phrases_of(answer: Explanation) -> Phrases:
     """Return the phrases for an explanation of length 1."""
     said, target = answer.predictions, str(answer.target_names[0])
-    before, after = said.say_before(), said.say_after()
+    before, after = said.format_before(), said.format_after()
     if answer.info.is_regression:
         name = said.subject
         stands = f"The model predicts {name} of {before}"
@@ -171,7 +171,7 @@ def query_name(e: Explanation, i: int = 0) -> str:
 
 def change_of(e: Explanation, i: int = 0) -> str:
     """Return the prediction for answer ``i``'s query, and the target."""
-    before, target = e.predictions.say_before(i), str(e.target_names[i])
+    before, target = e.predictions.format_before(i), str(e.target_names[i])
     return f"{before} → {target}" if e.status[i] != "unchanged" else f"{before}, already the target"
 
 

@@ -119,7 +119,7 @@ def plot_answers(answers: Explanation) -> Figure:
             figure.legend(handles, labels, loc="outside lower center", ncols=2)
         all_axes[-1].set_xlabel(curves.time_label)
         n = len(curves.panels[0].curves)
-        change = f"{answers.predictions.say_before()} → {answers.target_names[0]}"
+        change = f"{answers.predictions.format_before()} → {answers.target_names[0]}"
         title = f"{change}: {count(n, 'answer')} to one query"
         figure.suptitle(style.escape_mathtext(title), x=0.01, ha="left", fontweight="bold")
     return figure

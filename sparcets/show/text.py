@@ -85,7 +85,7 @@ def _not_found(answer: Explanation, said: Phrases) -> str:
     if unsure:
         return f"{said.stands}, and of the best attempt, {reason}."
     target = str(answer.target_names[0])
-    return f"{said.stands}{'' if answer.predictions.say_before() == target else f', not {target}'}: {reason}."
+    return f"{said.stands}{'' if answer.predictions.format_before() == target else f', not {target}'}: {reason}."
 
 
 def _unchanged(answer: Explanation) -> str:
@@ -189,10 +189,10 @@ def table_of_answers(e: Explanation) -> tuple[list[str], list[tuple[object, ...]
         (
             *(str(values[i]) for values in known.values()),
             VERDICTS[str(e.verdict[i])],
-            said.say_before(i),
+            said.format_before(i),
             str(e.target_names[i]),
             str(e.status[i]),
-            said.say_after(i),
+            said.format_after(i),
             percent(float(e.share_changed[i])),
             len(e.edits(i)),
         )

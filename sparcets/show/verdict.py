@@ -72,7 +72,7 @@ def _not_reached(answer: Explanation) -> str:
     if not answer.changed[0].any():
         return "nothing was found, and nothing is changed"
     if answer.predictions.is_unsure():
-        reached = f"with a probability of {answer.predictions.say_after()}; {answer.confidence!r} was asked for"
+        reached = f"with a probability of {answer.predictions.format_after()}; {answer.confidence!r} was asked for"
         return f"the model predicts the target for what is shown, the best attempt, {reached}"
     return "the model does not predict the target for what is shown, the best attempt"
 
