@@ -14,7 +14,7 @@ from sparcets.core.series import BoolArray, FloatArray
 from sparcets.motion.skeleton import Limb, Skeleton, find_skeleton
 from sparcets.show import style
 from sparcets.show.changes import only_answer
-from sparcets.show.drawing import look_of, moment_names
+from sparcets.show.drawing import line_style_of, moment_names
 from sparcets.show.interactive import GRID, NOTE, PageFigure, base_layout, rounded
 from sparcets.show.plots import add_title
 
@@ -144,17 +144,17 @@ def plot_body(answer: Explanation) -> Figure:
     width = min(12.0, 1.0 + 1.9 * moments)
     with style.new_figure(width, min(14.0, 1.8 + 2 * (width - 1) / moments * shape)) as figure:
         axes = np.asarray(figure.subplots(2, moments, sharex=True, sharey=True, squeeze=False))
-        look = look_of(answer)
+        line_style = line_style_of(answer)
         for column, (step, moment) in enumerate(zip(steps, moment_names(answer, steps), strict=True)):
             _draw(axes[0, column], body, body.query, step, style.BEFORE)
             _draw(axes[1, column], body, body.query, step, style.FIXED, ghost=True)
-            _draw(axes[1, column], body, body.counterfactual, step, look.colour, marked=True)
+            _draw(axes[1, column], body, body.counterfactual, step, line_style.colour, marked=True)
             axes[0, column].set_title(moment, loc="left")
             axes[1, column].set_xlabel(f"{body.axes[0]} ({body.unit or 'no unit'})")
         if len(body.query) <= MAX_NAMED:
             for name, position in body.query.items():
                 axes[0, 0].annotate(name, position[steps[0]], (4, 3), textcoords="offset points", fontsize=style.TICKS)
-        for row, side in enumerate(("recorded", look.name)):
+        for row, side in enumerate(("recorded", line_style.name)):
             axes[row, 0].set_ylabel(f"{side}\n{body.axes[1]} ({body.unit or 'no unit'})")
         axes[0, 0].set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         for panel in axes.flat:
@@ -221,17 +221,17 @@ def body_figure(answer: Explanation) -> PageFigure | None:
     body = find_body(answer)
     if body is None:
         return None
-    n_steps, look = answer.query.shape[1], look_of(answer)
+    n_steps, line_style = answer.query.shape[1], line_style_of(answer)
     steps = list(range(0, n_steps, -(-n_steps // MAX_FRAMES)))
     labels = moment_names(answer, steps)
     frames = [
-        {"name": label, "data": [_moving_parts(trace) for trace in _traces(body, step, look.colour)]}
+        {"name": label, "data": [_moving_parts(trace) for trace in _traces(body, step, line_style.colour)]}
         for label, step in zip(labels, steps, strict=True)
     ]
     moved = np.abs(answer.delta[0, steps] / answer.info.scaler.scale).sum(1)  # (frames,)
     first = int(moved.argmax())  # the step that changes most
-    layout = _layout(body, labels, first, look.name)
-    return {"data": list(_traces(body, steps[first], look.colour)), "layout": layout, "frames": frames}
+    layout = _layout(body, labels, first, line_style.name)
+    return {"data": list(_traces(body, steps[first], line_style.colour)), "layout": layout, "frames": frames}
 
 
 def _traces(body: Body, step: int, made_colour: str) -> Iterator[PageFigure]:

@@ -27,7 +27,7 @@ LINES = (
 )  # for several answers, as matplotlib and plotly call them
 
 
-class Look(NamedTuple):
+class LineStyle(NamedTuple):
     """Colour, line styles (of matplotlib and of plotly) and legend entry of a counterfactual."""
 
     colour: str
@@ -37,31 +37,33 @@ class Look(NamedTuple):
 
 
 # Only a believed answer has a solid line.
-LOOKS = {
-    "believed": Look(style.AFTER, "-", "solid", "counterfactual"),
-    "doubtful": Look(VERDICTS["doubtful"].colour, (0, (5, 1.5)), "dash", "attempt"),
-    "trick": Look(VERDICTS["trick"].colour, (0, (1.5, 1)), "dot", "attempt"),
-    "not reached": Look(VERDICTS["not reached"].colour, (0, (5, 3)), "longdash", "best attempt"),
-    "unchanged": Look(style.AFTER, "-", "solid", "unchanged"),
+LINE_STYLES = {
+    "believed": LineStyle(style.AFTER, "-", "solid", "counterfactual"),
+    "doubtful": LineStyle(VERDICTS["doubtful"].colour, (0, (5, 1.5)), "dash", "attempt"),
+    "trick": LineStyle(VERDICTS["trick"].colour, (0, (1.5, 1)), "dot", "attempt"),
+    "not reached": LineStyle(VERDICTS["not reached"].colour, (0, (5, 3)), "longdash", "best attempt"),
+    "unchanged": LineStyle(style.AFTER, "-", "solid", "unchanged"),
 }
 
 
-def look_of(answer: Explanation) -> Look:
+def line_style_of(answer: Explanation) -> LineStyle:
     """Return the line style of the counterfactual of an explanation of length 1, and its legend entry."""
     verdict = VERDICTS[str(answer.verdict[0])]
-    look = LOOKS[verdict.word]
-    return look if verdict.word == "unchanged" else look._replace(name=f"{look.name} ({verdict.label})")
+    line_style = LINE_STYLES[verdict.word]
+    return (
+        line_style if verdict.word == "unchanged" else line_style._replace(name=f"{line_style.name} ({verdict.label})")
+    )
 
 
-def look_among(answer: Explanation, number: int) -> Look:
+def line_style_among(answer: Explanation, number: int) -> LineStyle:
     """Return the line style of one of several answers, in the colour of its verdict, lighter for later answers."""
-    verdict, colour = VERDICTS[str(answer.verdict[0])], look_of(answer).colour
+    verdict, colour = VERDICTS[str(answer.verdict[0])], line_style_of(answer).colour
     parts, lighter = [int(colour[k : k + 2], 16) for k in (1, 3, 5)], LIGHTER * number
     shade = "#" + "".join(f"{round(part + lighter * (255 - part)):02x}" for part in parts)
     kind = "answer" if verdict.word == "believed" else "attempt"
     reached, share = phrases_of(answer).reached, percent(float(answer.share_changed[0]))
     name = f"{verdict.symbol} {kind} {number + 1}: {verdict.word}, {reached}, {share} changed, {answer.status[0]}"
-    return Look(shade, *LINES[number], name)
+    return LineStyle(shade, *LINES[number], name)
 
 
 class Curve(NamedTuple):
@@ -69,7 +71,7 @@ class Curve(NamedTuple):
 
     values: FloatArray
     spans: list[tuple[float, float]]
-    look: Look
+    line_style: LineStyle
 
 
 class Panel(NamedTuple):
@@ -93,7 +95,7 @@ class Curves(NamedTuple):
 def curves_of(answer: Explanation) -> Curves:
     """Return the curves of one answer."""
     answer = only_answer(answer)
-    return _curves(answer, answer, [look_of(answer)], lambda changed: np.ones_like(changed))
+    return _curves(answer, answer, [line_style_of(answer)], lambda changed: np.ones_like(changed))
 
 
 def curves_of_several(answers: Explanation) -> Curves:
@@ -103,20 +105,22 @@ def curves_of_several(answers: Explanation) -> Curves:
     """
     answers = without_padding(answers)
     found = answers[np.isin(answers.status, FOUND)][:MAX_ANSWERS]
-    looks = [look_among(answer, number) for number, answer in enumerate(found)]
-    return _curves(answers, found, looks, lambda c: c | np.append(c[1:], False) | np.append(False, c[:-1]))
+    line_styles = [line_style_among(answer, number) for number, answer in enumerate(found)]
+    return _curves(answers, found, line_styles, lambda c: c | np.append(c[1:], False) | np.append(False, c[:-1]))
 
 
-def _curves(answers: Explanation, drawn: Explanation, looks: Sequence[Look], is_drawn: Callable[..., Any]) -> Curves:
+def _curves(
+    answers: Explanation, drawn: Explanation, line_styles: Sequence[LineStyle], is_drawn: Callable[..., Any]
+) -> Curves:
     times, half = times_of(answers), 0.5 / (answers.info.sampling_rate or 1.0)
     changed, panels = drawn.changed, []
     for f in most_changed(drawn if len(drawn) else answers):
         curves = []
-        for i, look in enumerate(looks):
+        for i, line_style in enumerate(line_styles):
             found = find_segments(changed[[i]][..., [f]])
             spans = [(times[a] - half, times[b - 1] + half) for a, b in zip(found.start, found.end, strict=True)]
             values = np.where(is_drawn(changed[i, :, f]), drawn.counterfactual[i, :, f], np.nan)
-            curves.append(Curve(values, spans, look))
+            curves.append(Curve(values, spans, line_style))
         unit = answers.info.units[f] if answers.info.units else ""
         panels.append(Panel(answers.feature_names[f], f"({unit or 'no unit'})", answers.query[0, :, f], curves))
     return Curves(times, half, time_label(answers), panels)

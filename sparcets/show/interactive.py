@@ -216,8 +216,8 @@ def _recorded(curves: drawing.Curves, row: int) -> PageFigure:
 
 def _made(curves: drawing.Curves, row: int) -> list[PageFigure]:
     return [
-        _trace(curves, row, values, look.name, color=look.colour, width=2, dash=look.dash)
-        for values, _, look in curves.panels[row].curves
+        _trace(curves, row, values, line_style.name, color=line_style.colour, width=2, dash=line_style.dash)
+        for values, _, line_style in curves.panels[row].curves
     ]
 
 
@@ -274,8 +274,8 @@ def belief_figure(belief: drawing.Belief) -> PageFigure:
     ]
     for x, dash in zip(rounded(np.array(belief.limits)), ("dot", "dash"), strict=True):
         if x is not None:
-            look = {"color": style.BEFORE, "width": 1, "dash": dash}
-            shapes.append({"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": look})
+            line_style = {"color": style.BEFORE, "width": 1, "dash": dash}
+            shapes.append({"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line_style})
     agreement = "agreement of the least<br>convinced other models (%)"
     layout = {
         **base_layout(360),
@@ -303,14 +303,17 @@ SVG_DASHES = {
 def curves_svg(answer: Explanation) -> str:
     """Return the curves of :func:`curves_figure` as an SVG element of an HTML page, for paper and PDF."""
     curves = drawing.curves_of(answer)
-    look = curves.panels[0].curves[0].look
+    line_style = curves.panels[0].curves[0].line_style
     height = SVG_TOP + len(curves.panels) * (SVG_PANEL + SVG_GAP) - SVG_GAP + SVG_BOTTOM
     parts = [
         f'<svg viewBox="0 0 {SVG_WIDTH:g} {height:g}" role="img" '
-        f'aria-label="{escape(look.name)}" font-family="system-ui, sans-serif" font-size="10" fill="#222">',
+        f'aria-label="{escape(line_style.name)}" font-family="system-ui, sans-serif" font-size="10" fill="#222">',
     ]
     x = SVG_LEFT
-    for colour, dash, text in ((style.BEFORE, "", "recorded"), (look.colour, SVG_DASHES[look.dash], look.name)):
+    for colour, dash, text in (
+        (style.BEFORE, "", "recorded"),
+        (line_style.colour, SVG_DASHES[line_style.dash], line_style.name),
+    ):
         parts.append(
             f'<line x1="{x:g}" x2="{x + 26:g}" y1="7" y2="7" stroke="{colour}" stroke-width="2"{dash}/>'
             f'<text x="{x + 31:g}" y="10">{escape(text)}</text>'
@@ -333,7 +336,7 @@ def _svg_x(curves: drawing.Curves, times: Any) -> Any:
 
 def _svg_panel(curves: drawing.Curves, panel: drawing.Panel, top: float) -> Iterator[str]:
     """Yield one feature: changed segments shaded, both curves, its name and the range of its values."""
-    ((values, spans, look),) = panel.curves
+    ((values, spans, line_style),) = panel.curves
     before, after = panel.recorded.astype(np.float64), values.astype(np.float64)
     low, high = float(np.nanmin([before, after])), float(np.nanmax([before, after]))
     for start, end in spans:
@@ -344,7 +347,7 @@ def _svg_panel(curves: drawing.Curves, panel: drawing.Panel, top: float) -> Iter
     limits, pixels = (low, high if high > low else low + 1), (top + SVG_PANEL - 2, top + 2)
     every = -(-len(before) // MAX_POINTS)
     times = _svg_x(curves, curves.times[::every]).tolist()
-    for drawn, colour, dash in ((after, look.colour, SVG_DASHES[look.dash]), (before, style.BEFORE, "")):
+    for drawn, colour, dash in ((after, line_style.colour, SVG_DASHES[line_style.dash]), (before, style.BEFORE, "")):
         points = zip(times, np.interp(drawn[::every], limits, pixels).tolist(), strict=True)
         for missing, run in groupby(points, lambda point: point[1] != point[1]):  # where a curve is interrupted
             if not missing:

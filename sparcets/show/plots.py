@@ -130,11 +130,11 @@ def _draw_panel(axes: Axes, curves: drawing.Curves, panel: drawing.Panel, *, sev
     alone = len(panel.curves) == 1
     # A single answer is drawn below the recording, so that only the recording is visible where nothing changes.
     above = 2.3 if several else 2.1
-    look: dict[str, Any] = {"alpha": SHADE if alone else 0.9, "lw": 0}
+    options: dict[str, Any] = {"alpha": SHADE if alone else 0.9, "lw": 0}
     for row, (values, spans, (colour, line, _, name)) in enumerate(panel.curves):
         low, high = (0.0, 1.0) if alone else (0.04 * row, 0.04 * row + 0.03)
         for start, end in spans:
-            axes.axvspan(start, end, ymin=low, ymax=high, color=colour if several else style.MARK, **look)
+            axes.axvspan(start, end, ymin=low, ymax=high, color=colour if several else style.MARK, **options)
         axes.plot(curves.times, values, color=colour, lw=1.6, ls=line, label=name, zorder=above)
     axes.plot(curves.times, panel.recorded, color=style.BEFORE, lw=1.3, label="recorded", zorder=2.2)
     axes.set_ylabel(style.escape_mathtext(f"{panel.name}\n{panel.unit}"), rotation=0, ha="right", va="center")
@@ -180,8 +180,8 @@ def _draw_belief(axes: Axes, belief: drawing.Belief) -> None:
         if (chosen := belief.word == word).any():
             colour = VERDICTS[word].colour
             face = colour if word == "believed" else "white"
-            look: dict[str, Any] = {"color": colour, "mfc": face, "ms": 4, "ls": "", "zorder": 2}
-            axes.plot(belief.share[chosen], belief.support[chosen], marker, label=drawing.MEANINGS[word], **look)
+            options: dict[str, Any] = {"color": colour, "mfc": face, "ms": 4, "ls": "", "zorder": 2}
+            axes.plot(belief.share[chosen], belief.support[chosen], marker, label=drawing.MEANINGS[word], **options)
     for share, line in zip(belief.limits, (":", "--"), strict=True):
         if np.isfinite(share):
             axes.axvline(share, color=style.BEFORE, lw=1, ls=line, zorder=0.5)
@@ -200,14 +200,14 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
     if conclusion.verdict.word not in ("unchanged", "not reached"):
         said += [f"Careful: {doubt}" for doubt in find_doubts(answer, {})[:1]]
     lines = [line for text in said for line in textwrap.wrap(text, width, max_lines=2, placeholder=" …")]
-    look: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top", "fontweight": "bold", "fontsize": "large"}
+    options: dict[str, Any] = {"x": 0.01, "ha": "left", "va": "top", "fontweight": "bold", "fontsize": "large"}
     name = f"{query_name(answer)}:   " if has_name(answer) else ""
     share = percent(float(answer.share_changed[0]))
     title = f"{name}{change_of(answer)}   {phrases_of(answer).moved}   {share} changed   ({answer.method})"
     # Empty lines in the title make room in the layout for the verdict, which has its own colour.
-    figure.suptitle("\n" * len(lines) + style.escape_mathtext(title), **look)
+    figure.suptitle("\n" * len(lines) + style.escape_mathtext(title), **options)
     top = 1 - PAD / float(figure.get_size_inches()[1])
-    figure.text(y=top, s=style.escape_mathtext("\n".join(lines)), color=conclusion.verdict.colour, **look)
+    figure.text(y=top, s=style.escape_mathtext("\n".join(lines)), color=conclusion.verdict.colour, **options)
     note = ".  ".join(part for part in (legend, advice_note(answer)) if part)
     if note:
         figure.supxlabel(style.escape_mathtext(note), fontsize=style.TICKS)
