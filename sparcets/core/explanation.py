@@ -282,9 +282,9 @@ class Explanation:
         ``trick``: fewer than half of the families agree. ``doubtful``: all others, and all valid answers of methods
         without a selector.
         """
-        looks, doubted = self._known_evidence.plausibility, (self.reason != "") | bool(self.info.model_doubts)
-        real = (looks["distance"] <= MAX_DISTANCE) & (looks["outside"] == 0) & (looks["jumps"] == 0)
-        real &= ~(looks["stretch"] > MAX_STRETCH)  # NaN without a skeleton
+        shape, doubted = self._known_evidence.plausibility, (self.reason != "") | bool(self.info.model_doubts)
+        real = (shape["distance"] <= MAX_DISTANCE) & (shape["outside"] == 0) & (shape["jumps"] == 0)
+        real &= ~(shape["stretch"] > MAX_STRETCH)  # NaN without a skeleton
         few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
         few &= ~np.isnan(self.support).any(1)
         none = ~self.valid | (self.status == "not_found")  # a missing answer may repeat one that was found

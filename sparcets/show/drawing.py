@@ -159,7 +159,7 @@ MEANINGS = {
 }
 
 
-class Belief(NamedTuple):
+class AgreementCurve(NamedTuple):
     """The agreement of other models by increasing share of changed values."""
 
     share: FloatArray  # in percent
@@ -170,7 +170,7 @@ class Belief(NamedTuple):
     title: str  # description of the limits
 
 
-def belief_of(answer: Explanation) -> Belief | None:
+def agreement_of(answer: Explanation) -> AgreementCurve | None:
     """Return the curve of an explanation of length 1; None if it was not computed with ``curve=True``."""
     known = np.isfinite(answer.curve["share"][0])
     if not known.any():
@@ -189,4 +189,4 @@ def belief_of(answer: Explanation) -> Belief | None:
     else:
         alone, all_of_them = percents(flips, believed)
         title = f"the model {verb} at {alone} (dotted), all others follow at {all_of_them} (dashed)"
-    return Belief(share, support, words, best, (100 * flips, 100 * believed), title)
+    return AgreementCurve(share, support, words, best, (100 * flips, 100 * believed), title)

@@ -257,33 +257,33 @@ def base_layout(height: int) -> PageFigure:
     }
 
 
-def belief_figure(belief: drawing.Belief) -> PageFigure:
+def agreement_figure(agreement: drawing.AgreementCurve) -> PageFigure:
     """Return the agreement curve of one answer: changed values against the smallest support of other models."""
-    best = {"x": rounded(belief.share), "y": rounded(belief.best), "hoverinfo": "skip", "name": drawing.BEST}
+    best = {"x": rounded(agreement.share), "y": rounded(agreement.best), "hoverinfo": "skip", "name": drawing.BEST}
     line = {"color": style.BEFORE, "width": 1.6, "shape": "hv"}
     data: list[PageFigure] = [{"type": "scatter", "mode": "lines", "line": line, **best}]
     for word, symbol in (("believed", "circle"), ("doubtful", "diamond-open"), ("not reached", "x-thin-open")):
-        if (chosen := belief.word == word).any():
+        if (chosen := agreement.word == word).any():
             marker = {"color": VERDICTS[word].colour, "size": 8, "symbol": symbol}
-            at = {"x": rounded(belief.share[chosen]), "y": rounded(belief.support[chosen])}
+            at = {"x": rounded(agreement.share[chosen]), "y": rounded(agreement.support[chosen])}
             hover = "%{x:.3g} % changed, %{y:.3g} % agree<extra></extra>"
             more = {"hovertemplate": hover, "name": drawing.MEANINGS[word]}
             data.append({"type": "scatter", "mode": "markers", "marker": marker, **at, **more})
     shapes: list[PageFigure] = [
         {**BEHIND, "xref": "paper", "x0": 0, "x1": 1, "y0": 50, "y1": 104, "fillcolor": VERDICTS["believed"].tint}
     ]
-    for x, dash in zip(rounded(np.array(belief.limits)), ("dot", "dash"), strict=True):
+    for x, dash in zip(rounded(np.array(agreement.limits)), ("dot", "dash"), strict=True):
         if x is not None:
             line_style = {"color": style.BEFORE, "width": 1, "dash": dash}
             shapes.append({"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": line_style})
-    agreement = "agreement of the least<br>convinced other models (%)"
+    label = "agreement of the least<br>convinced other models (%)"
     layout = {
         **base_layout(360),
         "xaxis": {**GRID, "title": {"text": drawing.SHARE}, "rangemode": "tozero"},
-        "yaxis": {**GRID, "title": {"text": agreement}, "range": [-4, 104]},
+        "yaxis": {**GRID, "title": {"text": label}, "range": [-4, 104]},
         "shapes": shapes,
         "legend": {"orientation": "h", "x": 0, "y": -0.3, "yanchor": "top"},
-        "title": {**NOTE, "text": belief.title},
+        "title": {**NOTE, "text": agreement.title},
     }
     return {"data": data, "layout": layout}
 

@@ -54,9 +54,9 @@ def plot_answer(answer: Explanation) -> Figure:
     ['f0', '(no', 'unit)']
     """
     answer = only_answer(answer)
-    curves, belief = drawing.curves_of(answer), drawing.belief_of(answer)
+    curves, agreement = drawing.curves_of(answer), drawing.agreement_of(answer)
     n = len(curves.panels)
-    with style.new_figure(11, 1.4 * max(n, 3) + 1.6 + (belief is not None)) as figure:
+    with style.new_figure(11, 1.4 * max(n, 3) + 1.6 + (agreement is not None)) as figure:
         from matplotlib.patches import Patch
 
         grid = figure.add_gridspec(n, 2, width_ratios=[1.5, 1])
@@ -70,10 +70,10 @@ def plot_answer(answer: Explanation) -> Figure:
                 axes.legend(handles=handles, loc="lower right", ncols=3, bbox_to_anchor=(1, 1), borderaxespad=0.2)
         axes.set_xlabel(curves.time_label)
         above = grid[:, 1]
-        if belief is not None:
+        if agreement is not None:
             halves = above.subgridspec(2, 1, height_ratios=[1.6, 1])
             above = halves[0]
-            _draw_belief(figure.add_subplot(halves[1]), belief)
+            _draw_agreement(figure.add_subplot(halves[1]), agreement)
         _draw_map(figure, figure.add_subplot(above), answer)
         add_title(figure, answer)
     return figure
@@ -173,22 +173,24 @@ def _draw_map(figure: Figure, axes: Axes, answer: Explanation) -> None:
     figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02, label="change (standard deviations)")
 
 
-def _draw_belief(axes: Axes, belief: drawing.Belief) -> None:
+def _draw_agreement(axes: Axes, agreement: drawing.AgreementCurve) -> None:
     axes.axhspan(100 * MAJORITY, 104, color=VERDICTS["believed"].tint, lw=0, zorder=0)
-    axes.step(belief.share, belief.best, where="post", color=style.BEFORE, lw=1.4, label=drawing.BEST, zorder=1)
+    axes.step(agreement.share, agreement.best, where="post", color=style.BEFORE, lw=1.4, label=drawing.BEST, zorder=1)
     for word, marker in (("believed", "o"), ("doubtful", "D"), ("not reached", "x")):
-        if (chosen := belief.word == word).any():
+        if (chosen := agreement.word == word).any():
             colour = VERDICTS[word].colour
             face = colour if word == "believed" else "white"
             options: dict[str, Any] = {"color": colour, "mfc": face, "ms": 4, "ls": "", "zorder": 2}
-            axes.plot(belief.share[chosen], belief.support[chosen], marker, label=drawing.MEANINGS[word], **options)
-    for share, line in zip(belief.limits, (":", "--"), strict=True):
+            axes.plot(
+                agreement.share[chosen], agreement.support[chosen], marker, label=drawing.MEANINGS[word], **options
+            )
+    for share, line in zip(agreement.limits, (":", "--"), strict=True):
         if np.isfinite(share):
             axes.axvline(share, color=style.BEFORE, lw=1, ls=line, zorder=0.5)
     axes.set(xlabel=drawing.SHARE, ylim=(-6, 104))
     axes.set_xlim(left=0)
     axes.set_ylabel("agreement of the\nleast convinced kind\nof other models (%)")
-    axes.set_title(belief.title.replace("), ", "),\n"), loc="left", fontsize=style.TICKS)
+    axes.set_title(agreement.title.replace("), ", "),\n"), loc="left", fontsize=style.TICKS)
     axes.legend(loc="upper right", bbox_to_anchor=(1, -0.22), fontsize=style.TICKS)
 
 

@@ -25,7 +25,7 @@ from sparcets.core.words import amount, percent
 from sparcets.io.files import as_utf8, atomic_path
 from sparcets.motion.stick_figure import body_figure
 from sparcets.show import interactive
-from sparcets.show.drawing import belief_of
+from sparcets.show.drawing import agreement_of
 from sparcets.show.phrases import advice_note, change_of, count, query_name
 from sparcets.show.text import Narrative, build_narrative
 from sparcets.show.verdict import Measures, find_votes, measures_of, quality_findings
@@ -356,8 +356,8 @@ def _figures(e: Explanation, i: int) -> Iterator[tuple[str, interactive.PageFigu
     yield "map", heat_map
     if (body := body_figure(e[i])) is not None:
         yield "body", body
-    if (belief := belief_of(e[i])) is not None:
-        yield "belief", interactive.belief_figure(belief)
+    if (agreement := agreement_of(e[i])) is not None:
+        yield "belief", interactive.agreement_figure(agreement)
     others = np.flatnonzero(e.query_index == e.query_index[i])
     if others[0] == i and len(others) > 1:  # once per query, with its first answer
         yield "answers", interactive.answers_figure(e[others])

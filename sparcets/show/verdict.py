@@ -60,7 +60,7 @@ def conclude(answer: Explanation) -> Conclusion:
         all_of_them = "other models agree" if kinds == 1 else f"other models of all {kinds} kinds agree"
         return Conclusion(verdict, f"{all_of_them}, and the changed series looks like real ones")
     against = [str(answer.reason[0])] if answer.reason[0] else []
-    doubts = (*answer.info.model_doubts, *against, *_others(answer), *_looks(answer))
+    doubts = (*answer.info.model_doubts, *against, *_disagreement(answer), *_plausibility_doubts(answer))
     if verdict.word == "trick":
         return Conclusion(verdict, "this may fool the model rather than explain it", doubts)
     return Conclusion(verdict, "", doubts)
@@ -77,7 +77,7 @@ def _not_reached(answer: Explanation) -> str:
     return "the model does not predict the target for what is shown, the best attempt"
 
 
-def _others(answer: Explanation) -> list[str]:
+def _disagreement(answer: Explanation) -> list[str]:
     """Return a doubt if a kind of other models does not agree, else None."""
     support, names = answer.support[0], answer.families
     if not names:
@@ -92,20 +92,20 @@ def _others(answer: Explanation) -> list[str]:
     return [f"other models of {count(len(against), 'kind')} out of {len(names)} do not agree ({', '.join(against)})"]
 
 
-def _looks(answer: Explanation) -> list[str]:
+def _plausibility_doubts(answer: Explanation) -> list[str]:
     """Return doubts by the comparison with real series: limbs, steps, values, distance."""
-    looks = {name: float(values[0]) for name, values in answer.plausibility.items()}
+    plausibility = {name: float(values[0]) for name, values in answer.plausibility.items()}
     doubts = []
-    if looks["stretch"] > evidence.MAX_STRETCH:
+    if plausibility["stretch"] > evidence.MAX_STRETCH:
         doubts.append(_stretched(answer))
-    if looks["jumps"] > 0:
-        doubts.append(_jumps(answer, int(looks["jumps"])))
-    if looks["outside"] > 0:
-        doubts.append(_outside(answer, int(looks["outside"])))
-    if looks["distance"] > evidence.MAX_DISTANCE:
+    if plausibility["jumps"] > 0:
+        doubts.append(_jumps(answer, int(plausibility["jumps"])))
+    if plausibility["outside"] > 0:
+        doubts.append(_outside(answer, int(plausibility["outside"])))
+    if plausibility["distance"] > evidence.MAX_DISTANCE:
         real = phrases_of(answer).real_ones
         doubts.append(f"it lies further from {real} than {percent(evidence.MAX_DISTANCE)} of them lie from each other")
-    elif answer.families and np.isnan(looks["distance"]):
+    elif answer.families and np.isnan(plausibility["distance"]):
         doubts.append("there are too few real series of the target to compare it with")
     return doubts
 

@@ -7,8 +7,8 @@ from matplotlib import colors
 from sparcets.core.evidence import VERDICTS, Evidence
 from sparcets.core.explanation import join
 from sparcets.show import style
-from sparcets.show.drawing import belief_of
-from sparcets.show.interactive import belief_figure, curves_figure, curves_svg, show
+from sparcets.show.drawing import agreement_of
+from sparcets.show.interactive import agreement_figure, curves_figure, curves_svg, show
 from sparcets.show.plots import plot_answer, plot_answers
 from tests.show.plots.conftest import BELIEVED, TRICK, evidence
 
@@ -50,7 +50,7 @@ def test_of_several_answers_each_has_the_colour_of_its_verdict(answer):
 
 
 def test_points_of_the_curve_by_what_is_known_at_each(answer):
-    points = belief_of(answer({(3, 0): 1.0}, evidence=BELIEVED))
+    points = agreement_of(answer({(3, 0): 1.0}, evidence=BELIEVED))
     assert points.share.tolist() == [10.0, 20.0, 30.0] and points.support.tolist() == [50.0, 30.0, 90.0]
     assert points.word.tolist() == ["not reached", "doubtful", "believed"]
     assert points.best.tolist() == [0.0, 30.0, 90.0], "of what the model accepts, and never falling"
@@ -63,13 +63,13 @@ def test_the_curve_is_drawn_where_it_was_measured(answer):
     assert [values.tolist() for values in drawn["model and all others agree"]] == [[30.0], [90.0]]
     assert panel.get_title(loc="left") == "the model flips at 20 % (dotted),\nall others follow at 30 % (dashed)"
     assert [line.get_xdata()[0] for line in panel.lines[-2:]] == [20.0, 30.0]
-    belief = belief_of(e)
-    figure = belief_figure(belief)
+    agreement = agreement_of(e)
+    figure = agreement_figure(agreement)
     assert show(figure).data and figure["layout"]["title"]["text"] == panel.get_title(loc="left").replace("\n", " ")
     by_name = {trace["name"]: trace["x"] for trace in figure["data"] if "name" in trace}
     assert by_name["the target is not reached"] == [10.0]
     without = answer({(3, 0): 1.0})
-    assert belief_of(without) is None and len(plot_answer(without).axes) == 3
+    assert agreement_of(without) is None and len(plot_answer(without).axes) == 3
 
 
 def test_gaps_interrupt_the_lines_on_paper(answer):
