@@ -44,9 +44,9 @@ class Coordinates:
     --------
     >>> arm = Coordinates(tolerance=np.zeros(4), limbs=(Limb(start=(0, 1), end=(2, 3)),))
     >>> query = np.array([[0.0, 0.0, 2.0, 0.0]])
-    >>> coordinates = arm.of(query)
+    >>> coordinates = arm.to_coordinates(query)
     >>> coordinates[0, 2:] = [0.0, 1.0]
-    >>> arm.series(coordinates, query).tolist()
+    >>> arm.to_series(coordinates, query).tolist()
     [[0.0, 0.0, 0.0, 2.0]]
     """
 
@@ -59,7 +59,7 @@ class Coordinates:
     orders: tuple[tuple[int, int], ...] = ()  # features of which the first is never larger than the second
     whole: tuple[int, ...] = ()  # features of whole numbers
 
-    def of(self, series: FloatArray) -> FloatArray:
+    def to_coordinates(self, series: FloatArray) -> FloatArray:
         """Return the coordinates of series (…, time, features), as float64."""
         coordinates = series.astype(np.float64)
         for limb in self.limbs:
@@ -68,7 +68,7 @@ class Coordinates:
             coordinates[..., end] = _unit(way)
         return coordinates
 
-    def series(self, coordinates: FloatArray, query: FloatArray) -> FloatArray:
+    def to_series(self, coordinates: FloatArray, query: FloatArray) -> FloatArray:
         """Return the series with these coordinates (…, time, features), of the type of the query.
 
         Limbs have the lengths of the query (…, time, features). Where the query is missing, or a change is below the
@@ -76,7 +76,7 @@ class Coordinates:
         """
         n = len(self.tolerance)
         if query.shape[-1] > n:
-            return np.concatenate([self.series(coordinates[..., :n], query[..., :n]), query[..., n:]], axis=-1)
+            return np.concatenate([self.to_series(coordinates[..., :n], query[..., :n]), query[..., n:]], axis=-1)
         own = query.astype(np.float64)
         made = coordinates.copy()
         if self.dependent:
@@ -132,7 +132,7 @@ class Coordinates:
                 moved.add(feature)
         return tuple(sorted(moved))
 
-    def solved(self, mutable: BoolArray) -> Coordinates:
+    def solve_for(self, mutable: BoolArray) -> Coordinates:
         """Return coordinates in which identities whose dependent feature is immutable are solved for another feature.
 
         An identity stays as it is if all its other features are immutable or have laws of their own.
@@ -151,7 +151,7 @@ class Coordinates:
             dependent[row], weights[row] = other, solved
         return replace(self, dependent=tuple(dependent), weights=weights)
 
-    def open(self, allowed: BoolArray) -> BoolArray:
+    def free_entries(self, allowed: BoolArray) -> BoolArray:
         """Return which entries (time, features) may change so that no law is broken by those that may not.
 
         A limb that ends at a fixed point can neither rotate nor move. If a dependent feature is fixed, so are the
@@ -167,13 +167,13 @@ class Coordinates:
             free[:, feature] &= free[:, terms].any(1)
         return free
 
-    def without_mixed(self, mutable: BoolArray) -> Coordinates:
+    def without_mixed_laws(self, mutable: BoolArray) -> Coordinates:
         """Return the coordinates without the identities and orders that contain an immutable feature."""
         tied = zip(self.dependent, self.weights, strict=True)
         kept = [i for i, (feature, row) in enumerate(tied) if mutable[[feature, *np.flatnonzero(row)]].all()]
         return self._keeping(kept, tuple(pair for pair in self.orders if mutable[list(pair)].all()))
 
-    def within(self, mutable: BoolArray) -> Coordinates:
+    def restrict_to(self, mutable: BoolArray) -> Coordinates:
         """Return the coordinates for some immutable features: fixed features are neither rotated nor derived.
 
         A law that ties an immutable feature to a mutable one is dropped: the constraint wins.
@@ -435,7 +435,7 @@ def _smoothly(series: FloatArray, edits: Sequence[Edit]) -> FloatArray:
     """Return a query (time, features) without padding after edits of its coordinates."""
     coordinates = edits[0].coordinates
     assert coordinates is not None
-    own = coordinates.of(series)
+    own = coordinates.to_coordinates(series)
     changed = own.copy()
     for edit in edits:
         if edit.kind == "follow" and edit.course is None:
@@ -450,7 +450,7 @@ def _smoothly(series: FloatArray, edits: Sequence[Edit]) -> FloatArray:
     steps = np.flatnonzero((np.nan_to_num(changed) != np.nan_to_num(own)).any(1))
     made: FloatArray = series.copy()
     if len(steps):
-        made[steps] = coordinates.series(changed[steps], series[steps])
+        made[steps] = coordinates.to_series(changed[steps], series[steps])
     return made
 
 
@@ -461,7 +461,7 @@ def with_course(edit: Edit, training: Any) -> Edit:
     if not 0 <= edit.row < len(training):
         raise DataError(f"{edit!r} follows training series {edit.row}, of {len(training)} that were given.")
     series = Series(np.asarray(training[edit.row])[None])
-    course = edit.coordinates.of(series.resampled(edit.steps or series.n_steps)[0])
+    course = edit.coordinates.to_coordinates(series.resampled(edit.steps or series.n_steps)[0])
     return replace(edit, course=course[edit.start : edit.end, list(edit.columns)])
 
 

@@ -50,8 +50,8 @@ class Projection:
         bound, self.query, self.laws = request.constraints, request.X[0], space.laws
         self.coordinates, self.lawful = space.coordinates, lawful
         mutable = np.asarray(bound.allowed.any(0))
-        solved = space.coordinates.solved(mutable) if lawful else space.coordinates.without_mixed(mutable)
-        self.free: BoolArray = solved.open(bound.allowed) if lawful else bound.allowed
+        solved = space.coordinates.solve_for(mutable) if lawful else space.coordinates.without_mixed_laws(mutable)
+        self.free: BoolArray = solved.free_entries(bound.allowed) if lawful else bound.allowed
         self.yields = bool((self.free != bound.allowed).any()) or solved.dependent != space.coordinates.dependent
         open_, measured = (np.asarray(entries.any(0)) for entries in (self.free, request.series.measured[0]))
         self.space = replace(space, coordinates=solved).within(open_, measured)
@@ -74,7 +74,7 @@ class Projection:
             return limited
         kept, query = self.space.coordinates, np.broadcast_to(self.query, made.shape)
         for _ in range(REPAIRS):
-            limited = self._limits(kept.series(kept.of(limited), query))
+            limited = self._limits(kept.to_series(kept.to_coordinates(limited), query))
             broken = self._broken(limited) if self.lawful else None
             if broken is None or not broken.any():
                 return limited

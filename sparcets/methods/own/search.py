@@ -166,7 +166,7 @@ class QuerySearch:
         self.projection = Projection(request, model.space, lawful=lawful)
         self.space: EditSpace = self.projection.space
         self.windows = Windows(len(self.query), self.projection.borders)
-        self.own = self.space.coordinates.of(self.query)
+        self.own = self.space.coordinates.to_coordinates(self.query)
         self.most = None if request.at_most is None else int(request.at_most[0])
         self.enough: Found | None = None  # the first that would do without the caps
 
@@ -183,7 +183,7 @@ class QuerySearch:
         own = standardised(self.request.series, self.prototypes.scaler, gaps=True).values
         found = self.prototypes.nearest(torch.as_tensor(own), np.array([self.target]), sum(DONORS))[0]
         found = found[found >= 0]
-        values = self.space.coordinates.of(self.prototypes.series.values[found])
+        values = self.space.coordinates.to_coordinates(self.prototypes.series.values[found])
         rows = self.prototypes.rows[found].tolist()
         return [Course("follow", 1.0, course, row) for course, row in zip(values, rows, strict=True)]
 
@@ -208,7 +208,7 @@ class QuerySearch:
         x = self.ensemble.filled(self.ensemble.standardise(self.query[None]))[0]
         residuals = propose(self.model.generator, x, self.target).double().cpu().numpy()
         made = self.query.astype(np.float64) + residuals * self.request.info.scaler.scale
-        courses = self.space.coordinates.of(np.where(self.allowed, made, self.query))
+        courses = self.space.coordinates.to_coordinates(np.where(self.allowed, made, self.query))
         return [Course("follow", 1.0, course) for course in courses]
 
     def _direction(self) -> FloatArray:
@@ -227,7 +227,7 @@ class QuerySearch:
                 if last > first:
                     weight[:, group.columns] = state.amount * self.windows.weights(first, last)[:, None]
         changed = self.own + weights * np.nan_to_num(np.stack([course.values for course in courses]) - self.own)
-        return self.space.coordinates.series(changed, np.broadcast_to(self.query, changed.shape))
+        return self.space.coordinates.to_series(changed, np.broadcast_to(self.query, changed.shape))
 
     def ask(self, states: Sequence[State], courses: Sequence[Course]) -> list[Found]:
         """Return candidates with what the ensemble says of them."""

@@ -62,14 +62,14 @@ class EditSpace:
         )
         mutable = job.constraints.mutable
         labels = None if job.info.outcome else job.y
-        values = coordinates.of(series.values)
+        values = coordinates.to_coordinates(series.values)
         inside = np.where(series.inside[..., None], values, np.nan)
         found = find_groups(inside, labels, coordinates, mutable, job.info.feature_names, seed, given=config.groups)
         return cls(coordinates, found, laws, np.nanstd(values[series.inside], axis=0))
 
     def within(self, mutable: BoolArray, measured: BoolArray) -> EditSpace:
         """Return the space where fewer features (features,) may change, or are known at all."""
-        coordinates = self.coordinates.within(mutable)
+        coordinates = self.coordinates.restrict_to(mutable)
         kept = [Group(g.name, tuple(c for c in g.columns if mutable[c] and measured[c])) for g in self.groups]
         moving = tuple(g for g in kept if not set(g.columns) <= set(coordinates.dependent))
         return replace(self, coordinates=coordinates, groups=moving)

@@ -66,7 +66,7 @@ def test_what_may_not_change_is_in_no_group_and_what_follows_others_in_that_of_t
 def test_the_coordinates_of_a_point_are_never_apart() -> None:
     X = together([1, 1, 1, 1])
     arm = Coordinates(tolerance=np.zeros(4), limbs=(Limb(start=(0, 1), end=(2, 3)),))
-    found = [set(group.columns) for group in groups(arm.of(X), arm)]
+    found = [set(group.columns) for group in groups(arm.to_coordinates(X), arm)]
     assert found in ([{0, 1}, {2, 3}], [{0, 1, 2, 3}])
 
 
