@@ -11,7 +11,7 @@ import numbers
 import types
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -273,16 +273,20 @@ class Record:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; optional fields that are None are omitted."""
-        known = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        optional = {f.name for f in fields(self) if f.default is None}  # type: ignore[arg-type]
-        return {name: _plain(value) for name, value in known.items() if value is not None or name not in optional}
+        values = [(f, getattr(self, f.name)) for f in fields(self)]  # type: ignore[arg-type]
+        return {_key(f): _plain(value) for f, value in values if value is not None or f.default is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build from :meth:`to_dict`'s output; raise ValueError where a value is of another type."""
         hints = get_type_hints(cls)
-        known = [f.name for f in fields(cls) if f.name in data or f.default is MISSING]  # type: ignore[arg-type]
-        return cls(**{name: _read(name, data[name], hints[name]) for name in known})
+        known = [f for f in fields(cls) if _key(f) in data or f.default is MISSING]  # type: ignore[arg-type]
+        return cls(**{f.name: _read(_key(f), data[_key(f)], hints[f.name]) for f in known})
+
+
+def _key(field: Field[Any]) -> str:
+    """Return the name of a field of a record in files."""
+    return str(field.metadata.get("key", field.name))
 
 
 def _read(name: str, value: Any, hint: Any) -> Any:

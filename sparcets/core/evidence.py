@@ -271,7 +271,7 @@ def compare_shape(
     measured = dict.fromkeys(SHAPE, np.full(len(made), np.nan))
     tolerance = TOLERANCE * info.span
     beyond = (made < info.low - tolerance) | (made > info.high + tolerance)
-    steep = np.abs(np.diff(made, axis=1)) > info.max_step + tolerance  # (answers, time - 1, features)
+    steep = np.abs(np.diff(made, axis=1)) > info.largest_step + tolerance  # (answers, time - 1, features)
     steep &= (changed[:, 1:] | changed[:, :-1]) & inside[:, 1:, None]
     fast = excessive(move_over, query, made, changed, inside, info).any(0)
     measured["outside"] = (beyond & changed).sum((1, 2)).astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sparcets.data.dataset import Dataset
 
 
-PER_FEATURE = ("mutable", "binary", "max_moves", "max_bends", "span", "low", "high", "max_step")
+PER_FEATURE = ("mutable", "binary", "max_moves", "max_bends", "span", "low", "high", "largest_step")
 SPANS = (2, 3, 4, 6)  # steps over which a move is compared with those of real series
 CHUNK = 1024  # series at a time, bounding memory
 
@@ -262,7 +262,8 @@ class SeriesInfo(Record):
     span: FloatArray  # largest minus smallest training value; changes below 1e-6 of it do not count (features,)
     low: FloatArray  # smallest and largest training value (features,)
     high: FloatArray
-    max_step: FloatArray  # largest change between two consecutive steps (features,)
+    # Largest change between two consecutive steps (features,).
+    largest_step: FloatArray = field(metadata={"key": "max_step"})
     scaler: Scaler  # mean and standard deviation per feature on the training series
     outcome: Outcome | None = None  # the numbers that the model predicts; None for classes
     side: SideInputs | None = None  # side inputs of the model: the last features here, which never change
@@ -369,7 +370,7 @@ class SeriesInfo(Record):
             binary=((values == 0) | (values == 1) | np.isnan(values)).all(0) & (span > 0),
             low=low.astype(np.float64),
             high=high.astype(np.float64),
-            max_step=moves[0],
+            largest_step=moves[0],
             max_moves=moves[1:],
             max_bends=bends,
             unequal=series.unequal,
@@ -382,7 +383,7 @@ class SeriesInfo(Record):
         """Build from :meth:`to_dict`'s output; raise ValueError where values do not fit together."""
         info = super().from_dict(data)
         F, rate = info.n_features, info.sampling_rate
-        numbers = (info.scaler.center, info.scaler.scale, info.span, info.low, info.high, info.max_step)
+        numbers = (info.scaler.center, info.scaler.scale, info.span, info.low, info.high, info.largest_step)
         checks = {
             "names": F > 0 and (info.n_classes > 0) != (info.task == "regression"),
             "units": info.units is None or len(info.units) == F,

@@ -133,10 +133,10 @@ def _jumps(answer: Explanation, n: int) -> str:
     info, made, changed = answer.info, answer.counterfactual, answer.changed
     near = changed[:, 1:] | changed[:, :-1]
     steps = np.nan_to_num(np.where(near, move_over(made, 1), 0.0))  # (1, time - 1, features)
-    excess = ((steps - info.max_step) / info.scaler.scale).max((0, 1))  # (features,)
+    excess = ((steps - info.largest_step) / info.scaler.scale).max((0, 1))  # (features,)
     feature = int(excess.argmax())
     if excess[feature] > 0:
-        return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.max_step[feature]))
+        return _too_far(answer, feature, 1, float(steps[..., feature].max()), float(info.largest_step[feature]))
     ratios = []
     for k, fast in enumerate(evidence.excessive(move_over, answer.query, made, changed, Series(made).inside, info)):
         moves = np.where(fast[:, SPANS[k] :], move_over(made, SPANS[k]), 0.0).max((0, 1), initial=0.0)

@@ -80,7 +80,7 @@ def test_several_large_steps_in_a_row_are_a_jump():
     t = np.arange(20.0)
     real = (t % 2)[None, :, None] * [[[1.0]], [[-1.0]]]  # to and fro by 1, never further
     reference = fit(real, [0, 0])
-    assert reference.info.max_step.tolist() == [1] and reference.info.max_moves.tolist() == [[1.0]] * 4
+    assert reference.info.largest_step.tolist() == [1] and reference.info.max_moves.tolist() == [[1.0]] * 4
     query = np.zeros((1, 20, 1))
     made = query.copy()
     made[0, 5:, 0] = 1.0

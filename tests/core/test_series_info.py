@@ -28,7 +28,7 @@ def test_ranges_ignore_padding_and_gaps_and_survive_json():
     info = SeriesInfo.from_series(X, ("a", "b"), lengths=np.array([2, 3]))
     for found in (info, SeriesInfo.from_dict(json.loads(json.dumps(info.to_dict())))):
         assert found.low.tolist() == [-3, 4] and found.high.tolist() == [2, 7]
-        assert found.max_step.tolist() == [4, 3], "1 to -3, and 4 to 7; the gap and the padding are left out"
+        assert found.largest_step.tolist() == [4, 3], "1 to -3, and 4 to 7; the gap and the padding are left out"
         assert found.span.tolist() == [5, 3] and found.max_moves.tolist() == [[4, 3]] * 4, "over two steps less"
         assert found.max_bends[0].tolist() == [6, 4], "down by 4 and up by 2; up by 3 and down by 1"
     with pytest.raises(ValueError, match="ranges"):

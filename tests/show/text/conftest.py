@@ -12,7 +12,7 @@ from tests.show.conftest import hand_made
 def unbounded(info):
     """Return information on series by whose ranges any change is fine."""
     F, most = info.n_features, np.full(info.n_features, np.inf)
-    moves = {"max_step": most, "max_moves": np.full((4, F), np.inf), "max_bends": np.full((5, F), np.inf)}
+    moves = {"largest_step": most, "max_moves": np.full((4, F), np.inf), "max_bends": np.full((5, F), np.inf)}
     return replace(info, span=np.ones(F), low=-most, high=most, **moves)
 
 

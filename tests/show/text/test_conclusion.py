@@ -66,7 +66,7 @@ def test_a_fall_over_several_steps_is_named():
     rng = np.random.default_rng(0)
     X = 5 + 0.1 * rng.uniform(-1, 1, size=(40, 30, 1))
     info = replace(SeriesInfo.from_series(X, ("leak", "healthy")), sampling_rate=20.0, feature_names=("pressure",))
-    assert info.max_step is not None and 0.19 < info.max_step[0] < 0.2
+    assert info.largest_step is not None and 0.19 < info.largest_step[0] < 0.2
     query = np.full((30, 1), 5.0)
     made = query.copy()
     made[10:, 0] -= np.minimum(0.15 * np.arange(1, 21), 0.45)
