@@ -333,7 +333,7 @@ def _joints(
     return found
 
 
-def breaches(
+def violations(
     coordinates: Coordinates, series: FloatArray, query: FloatArray
 ) -> Iterator[tuple[str, tuple[int, ...], BoolArray]]:
     """Yield where series violate each law that their queries obey.
@@ -376,9 +376,9 @@ def breaches(
                 yield "joint", (*start, *end), (angle < least - TURN) | (angle > most + TURN)
 
 
-def breaks(coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:
+def violates(coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:
     """Return whether series (batch, time, features) violate a law that their queries obey (batch,)."""
     broken = np.zeros(len(series), dtype=bool)
-    for *_, where in breaches(coordinates, series, query):
+    for *_, where in violations(coordinates, series, query):
         broken |= where.any(1)
     return broken

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparcets.core.edits import Coordinates
-from sparcets.core.laws import breaches, breaks, find_laws
+from sparcets.core.laws import find_laws, violates, violations
 from sparcets.core.series import Series
 
 
@@ -144,13 +144,13 @@ def test_a_broken_law_is_noticed():
     X = np.concatenate([gait(rng), pressures(rng)[:, :, :3].repeat(2, axis=1)[:, :30]], axis=2)
     _, coordinates = find(X, ["stance", "swing", "stride", "speed", "dia", "mean", "sys"])
     query = X[:4]
-    assert not breaks(coordinates, query, query).any()
+    assert not violates(coordinates, query, query).any()
     longer, crossed, followed = query.copy(), query.copy(), query.copy()
     longer[1, 3:9, 2] += 0.1
     crossed[2, 5, 5] = crossed[2, 5, 6] + 1
     followed[3, 3:9, 1:3] += 0.1
     for made, wrong in ((longer, 1), (crossed, 2), (followed, None)):
-        assert np.flatnonzero(breaks(coordinates, made, query)).tolist() == ([] if wrong is None else [wrong])
+        assert np.flatnonzero(violates(coordinates, made, query)).tolist() == ([] if wrong is None else [wrong])
 
 
 def test_a_broken_limb_and_what_is_no_whole_number_are_noticed():
@@ -158,10 +158,10 @@ def test_a_broken_limb_and_what_is_no_whole_number_are_noticed():
     _, coordinates = find(X, point_names(2), units=("m",) * 8)
     moved, stretched = X[:2] + 0.5, X[:2].copy()
     stretched[1, 4:8, -1] += 0.05
-    assert not breaks(coordinates, moved, X[:2]).any()
-    assert breaks(coordinates, stretched, X[:2]).tolist() == [False, True]
+    assert not violates(coordinates, moved, X[:2]).any()
+    assert violates(coordinates, stretched, X[:2]).tolist() == [False, True]
     whole = Coordinates(tolerance=np.zeros(1), whole=(0,))
-    assert breaks(whole, np.array([[[1.0], [2.5]], [[1.0], [3.0]]]), np.ones((2, 2, 1))).tolist() == [True, False]
+    assert violates(whole, np.array([[[1.0], [2.5]], [[1.0], [3.0]]]), np.ones((2, 2, 1))).tolist() == [True, False]
 
 
 def test_a_breach_says_which_law_and_where():
@@ -171,7 +171,7 @@ def test_a_breach_says_which_law_and_where():
     query, made = X[:2].astype("f4"), X[:2].astype("f4")
     at, tip = made[1, 5, 4:6].astype(float), made[1, 5, 6:8].astype(float)
     made[1, 5, 6:8] = at - (tip - at)  # the hand points backwards, as far from the wrist as before
-    found = [(kind, features, where) for kind, features, where in breaches(coordinates, made, query) if where.any()]
+    found = [(kind, features, where) for kind, features, where in violations(coordinates, made, query) if where.any()]
     assert [(kind, features) for kind, features, _ in found] == [("joint", (4, 5, 6, 7))]
     assert np.argwhere(found[0][2]).tolist() == [[1, 5]]
     assert any(law.kind == "joint" and law.features == tuple(names[4:]) for law in laws)
@@ -185,6 +185,6 @@ def test_rounding_and_what_is_missing_break_no_identity():
     made[0, 1, 1] += 1e-6  # followed by nobody, because a change below the tolerance is none
     query[0, 2, 2] = made[0, 2, 2] = np.nan
     made[0, 2, 0] = 5.0
-    assert not breaks(follows, made, query).any()
+    assert not violates(follows, made, query).any()
     made[0, 1, 2] += 0.01
-    assert breaks(follows, made, query).all()
+    assert violates(follows, made, query).all()

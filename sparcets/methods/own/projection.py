@@ -14,7 +14,7 @@ import numpy as np
 from sparcets.core.edits import Edit, apply_edits, free_edits
 from sparcets.core.enforcement import IMMUTABLE
 from sparcets.core.evidence import find_segments
-from sparcets.core.laws import Law, breaches, breaks
+from sparcets.core.laws import Law, violates, violations
 from sparcets.core.series import BoolArray, FloatArray, IntArray
 from sparcets.methods.own.space import EditSpace
 from sparcets.methods.request import Request
@@ -80,7 +80,7 @@ class Projection:
                 return limited
             self.yields = True
             limited = np.where(broken, query, limited)
-        broken = breaks(self.coordinates, limited, query)
+        broken = violates(self.coordinates, limited, query)
         return np.where(broken[:, None, None], query, limited)
 
     def altered(self, made: FloatArray, limited: FloatArray) -> IntArray:
@@ -96,7 +96,7 @@ class Projection:
         limited = self(made[None])[0]
         near = np.where(np.abs(limited.astype(np.float64) - made) < self._tolerance, made, limited)
         fits = np.array_equal(self._limits(near[None])[0], near, equal_nan=True)
-        if fits and not (self.lawful and breaks(self.coordinates, near[None], self.query[None])[0]):
+        if fits and not (self.lawful and violates(self.coordinates, near[None], self.query[None])[0]):
             limited = near  # by rounding alone nothing is altered
         if np.array_equal(limited, self.query, equal_nan=True):
             return []  # all is taken back
@@ -105,7 +105,7 @@ class Projection:
     def broken_laws(self, made: FloatArray) -> list[Law]:
         """Return the laws that a series (time, features) breaks."""
         names, found = self._request.info.feature_names, []
-        for kind, features, where in breaches(self.coordinates, made[None], self.query[None]):
+        for kind, features, where in violations(self.coordinates, made[None], self.query[None]):
             if where.any():
                 told = tuple(names[f] for f in features)
                 found += [law for law in self.laws if law.kind == kind and law.features == told]
@@ -115,7 +115,7 @@ class Projection:
         """Return whether series (proposals, time, features) break no law (proposals,)."""
         if (self.lawful and not self.active) or not self.coordinates.have_laws:
             return np.ones(len(made), dtype=bool)
-        return ~breaks(self.coordinates, made, np.broadcast_to(self.query, made.shape))
+        return ~violates(self.coordinates, made, np.broadcast_to(self.query, made.shape))
 
     def _limits(self, made: FloatArray) -> FloatArray:
         return self._request.apply_limits(made, np.zeros(len(made), dtype=np.int64))
@@ -124,6 +124,6 @@ class Projection:
         """Return the entries (proposals, time, features) of laws that are broken, and all that limbs tie to them."""
         broken = np.zeros(made.shape, dtype=bool)
         body = sorted({f for limb in self.coordinates.limbs for f in (*limb.start, *limb.end)})
-        for kind, features, where in breaches(self.coordinates, made, np.broadcast_to(self.query, made.shape)):
+        for kind, features, where in violations(self.coordinates, made, np.broadcast_to(self.query, made.shape)):
             broken[..., body if kind in ("limb", "joint") else list(features)] |= where[..., None]
         return broken

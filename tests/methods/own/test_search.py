@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.laws import breaks
+from sparcets.core.laws import violates
 from sparcets.core.series import Series, differs
 from sparcets.methods.own.search import QuerySearch
 from sparcets.methods.own.windows import State
@@ -314,7 +314,7 @@ def test_no_answer_breaks_a_law(lawful: sp.Explainer, options: dict[str, Any]) -
     assert e.changed.any() and e.valid[:: options.get("n", 1)].mean() > 0.5
     made, query = e.counterfactual, e.query
     space = lawful._fitted_model().space
-    assert not breaks(space.coordinates, made, query).any()
+    assert not violates(space.coordinates, made, query).any()
     assert_lawful(made)
 
 
@@ -336,7 +336,7 @@ def test_a_constraint_on_a_feature_of_a_law_leaves_the_law_alone(lawful: sp.Expl
     e = explain(lawful, queries, target=None, constraints=sp.Constraints(**limits))
     assert_bits(e)
     assert e.valid.mean() > 0.6
-    broken = breaks(lawful._fitted_model().space.coordinates, e.counterfactual, e.query)
+    broken = violates(lawful._fitted_model().space.coordinates, e.counterfactual, e.query)
     assert np.array_equal(broken, [("of the data" in reason) for reason in e.reason]) and broken.mean() < 0.3
 
 
