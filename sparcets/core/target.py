@@ -272,7 +272,7 @@ class BoundTarget:
     # The class of each query, or the index of its target among ``numbers``; length 1 if it is the same for all queries.
     # None for the runner-up class of each query.
     index: IntArray | None = None
-    one_each: bool = False
+    per_query: bool = False
     given: bool = False  # whether the user named a target
     excluded: int | None = None  # index of the class that is not allowed, if the target is any class but one
     numbers: tuple[NumberTarget, ...] = ()  # for a regressor, the different targets
@@ -287,8 +287,8 @@ class BoundTarget:
         """
         if info.outcome:
             numbers = _number_targets(target, info.outcome.names)
-            index = np.array([numbers.index(one) for one in (target if is_one_each(target) else [target])])
-            bound = cls(info=info, index=index, one_each=is_one_each(target), given=True, numbers=numbers)
+            index = np.array([numbers.index(one) for one in (target if is_per_query(target) else [target])])
+            bound = cls(info=info, index=index, per_query=is_per_query(target), given=True, numbers=numbers)
         elif isinstance(target, NumberTarget):
             raise TargetError(
                 f"{quoted(target)} is a target for a model that predicts numbers, sp.wrap(model, task='regression'); "
@@ -299,7 +299,7 @@ class BoundTarget:
             return cls(info=info, excluded=int(excluded[0]))
         else:
             bound = cls._of_class(target, info, own, owner)
-        if n_queries is not None and bound.one_each:
+        if n_queries is not None and bound.per_query:
             bound._check_number(n_queries, len(target))
         return bound
 
@@ -310,17 +310,17 @@ class BoundTarget:
         alone = "" if own is None else f"this {owner} was fitted for the target {quoted(info.class_names[own])} alone"
         if isinstance(target, Not):
             raise TargetError(f"{alone}, so it cannot choose a class. Fit one with target=None for every class.")
-        one_each = is_one_each(target)
-        index = check_target(target, n_queries=len(target) if one_each else 1, class_names=info.class_names)
+        per_query = is_per_query(target)
+        index = check_target(target, n_queries=len(target) if per_query else 1, class_names=info.class_names)
         if alone and (index != own).any():
             raise TargetError(f"{alone}. Ask for that, or fit one with target=None for every class.")
-        return cls(info=info, index=index, one_each=one_each, given=True)
+        return cls(info=info, index=index, per_query=per_query, given=True)
 
     def of_queries(self, first: int, stop: int) -> IntArray | None:
         """Return the ``index`` of some consecutive queries; None for the runner-up."""
         if self.index is None:
             return None
-        if not self.one_each:
+        if not self.per_query:
             return np.repeat(self.index, stop - first)
         part = self.index[first:stop]
         self._check_number(stop - first, len(part))
@@ -351,7 +351,7 @@ class BoundTarget:
 
 def _number_targets(target: Any, names: Sequence[str]) -> tuple[NumberTarget, ...]:
     """Return the different targets of a regressor whose outputs have these names, in the order of the queries."""
-    given = list(target) if is_one_each(target) else [target]
+    given = list(target) if is_per_query(target) else [target]
     for one in given:
         if not isinstance(one, NumberTarget):
             raise TargetError(
@@ -369,7 +369,7 @@ def only_target(target: int | str | None, info: SeriesInfo) -> int | None:
     return None if target is None else int(check_target([target], n_queries=1, class_names=info.class_names)[0])
 
 
-def is_one_each(values: Any) -> bool:
+def is_per_query(values: Any) -> bool:
     """Return whether there is one value per query."""
     return hasattr(values, "__len__") and not isinstance(values, str) and getattr(values, "shape", None) != ()
 
@@ -389,7 +389,7 @@ def check_target(target: Any, *, n_queries: int, class_names: Sequence[str]) -> 
         target = as_array(target, "target", "")
     if getattr(target, "shape", None) == ():  # a scalar of NumPy or torch
         target = target.item()
-    if not is_one_each(target):
+    if not is_per_query(target):
         if is_integer(target) and str(target) in class_names:
             _check_unambiguous(int(target), class_names)
         return np.full(n_queries, _one_target(target, class_names), dtype=np.int64)

@@ -360,7 +360,7 @@ class AdversarialExplainer(BaseExplainer[A]):
 
     def _explain(self, request: Request) -> Answers:
         proposal = self._propose(request.series, request.target, request.info, conditional=self._target is None)
-        return Answers.one_each(request, request.apply_limits(proposal), "generated")
+        return Answers.one_per_query(request, request.apply_limits(proposal), "generated")
 
     def summary(self) -> str:
         """Describe the training and its result in a few lines."""

@@ -101,7 +101,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     _settings: dict[str, Any]
 
     def __init__(self, classifier: Classifier | Regressor, config: C | None = None) -> None:
-        self.classifier = cast("Classifier", classifier)  # or a regressor, see CallOptions.towards
+        self.classifier = cast("Classifier", classifier)  # or a regressor, see CallOptions.for_goal
         self.config: C = config if config is not None else self.config_class()  # type: ignore[assignment]
         self.history_: dict[str, list[float]] = {}
         self.info_: SeriesInfo | None = None
@@ -351,7 +351,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         """Return the arguments of ``explain`` for queries of ``n_steps`` steps, checked and bound to the fit."""
         info, owner, standing = self._fitted(), type(self).__name__, self._defaults
         if n_steps != info.n_steps:
-            standing = CallOptions.standing(self.constraints_, replace(info, n_steps=n_steps), self.classifier)
+            standing = CallOptions.of_fit(self.constraints_, replace(info, n_steps=n_steps), self.classifier)
         call = replace(standing, classifier=self.classifier).for_call(constraints, **arguments)
         if info.outcome and call.confidence is not None:
             raise ConfigError("confidence is a probability of a class; a regressor has none. Narrow the target.")
@@ -394,7 +394,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         for k, i in enumerate(first):
             part = block.select(rows := np.flatnonzero(group.ravel() == k), np.full(len(rows), WITHIN))
             goal = Goal(bounds[i], (str(words[i]), "another number"))
-            parts.append(self._answer_classes(part, call.towards(goal), bar))
+            parts.append(self._answer_classes(part, call.for_goal(goal), bar))
         whole = join(parts)
         whole = whole[np.argsort(whole.query_index, kind="stable")]
         return self._in_numbers(whole, words, before, bounds)
@@ -537,7 +537,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
     def _set_fitted(self, info: SeriesInfo, constraints: Constraints, target: int | None) -> None:
         """Store the attributes of every fitted explainer; also used by ``load``."""
         self.info_, self._series_info, self.constraints_, self._target = info, info.of_series, constraints, target
-        self._defaults, self._settings = CallOptions.standing(constraints, info, self.classifier), self.config.to_dict()
+        self._defaults, self._settings = CallOptions.of_fit(constraints, info, self.classifier), self.config.to_dict()
 
     def _check_lengths(self) -> None:
         """Raise if the method does not support padded series."""

@@ -61,7 +61,7 @@ class Ics(BaseExplainer[IcsConfig]):
         with threads_for(ROWS * query[0].numel()):
             found = search.run(start)
         moved = (found.cpu().numpy() * scaler.scale + scaler.center).astype(request.X.dtype)
-        return Answers.one_each(request, request.apply_limits(moved), "refined")
+        return Answers.one_per_query(request, request.apply_limits(moved), "refined")
 
     def _noise(self, request: Request, query: FloatArray) -> FloatArray:
         """Draw each query's start from its own seed, so that it is independent of the rest of the batch."""

@@ -86,7 +86,7 @@ class FitJob(_Batch):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Asked:
+class _Requirements:
     """Requirements of a call of ``explain`` for every query, bound to the fit.
 
     Attributes
@@ -116,7 +116,7 @@ class _Asked:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CallOptions(_Asked):
+class CallOptions(_Requirements):
     """The arguments of one ``explain`` that hold for all of its queries.
 
     Attributes
@@ -137,7 +137,7 @@ class CallOptions(_Asked):
     curve: bool = False
 
     @classmethod
-    def standing(cls, constraints: Constraints, info: SeriesInfo, classifier: Classifier) -> CallOptions:
+    def of_fit(cls, constraints: Constraints, info: SeriesInfo, classifier: Classifier) -> CallOptions:
         """Return the options of a call without arguments: only the constraints given to ``fit`` hold."""
         as_given = {"fit": constraints.to_dict(), "explain": Constraints().to_dict()}
         bound, target = constraints.bind(info), BoundTarget(info=info)
@@ -184,7 +184,7 @@ class CallOptions(_Asked):
             confidence=None if confidence is None else float(confidence),
         )
 
-    def towards(self, goal: Goal) -> CallOptions:
+    def for_goal(self, goal: Goal) -> CallOptions:
         """Return the options for queries of a regressor with a goal."""
         model: Any = self.classifier
         classifier = Within(model, goal, self.info.numbers.scale)
@@ -192,7 +192,7 @@ class CallOptions(_Asked):
 
     def request(self, series: Series, target: IntArray) -> Request:
         """Return the request of a batch of queries with these options."""
-        asked = {field.name: getattr(self, field.name) for field in fields(_Asked)}
+        asked = {field.name: getattr(self, field.name) for field in fields(_Requirements)}
         request = Request(series=series, target=target, **asked)
         if self.sparsity is None:
             return request
@@ -325,7 +325,7 @@ class Queries:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Request(_Batch, _Asked):
+class Request(_Batch, _Requirements):
     """A batch of queries that are not in their target class yet, with the limits of their answers.
 
     Attributes
@@ -465,7 +465,7 @@ class Answers:
     edit_lists: EditLists | None = None
 
     @classmethod
-    def one_each(cls, request: Request, admitted: FloatArray, status: str) -> Answers:
+    def one_per_query(cls, request: Request, admitted: FloatArray, status: str) -> Answers:
         """Package a method's one answer per query; if more were requested, the others are ``not_found``.
 
         ``explain`` decides whether an answer is valid, by the classifier.

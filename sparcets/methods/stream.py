@@ -16,7 +16,7 @@ from sparcets.core.explanation import Explanation
 from sparcets.core.progress import Bar
 from sparcets.core.series import Series, as_array, check_lengths, check_padded
 from sparcets.core.side_inputs import check_no_side
-from sparcets.core.target import BoundTarget, is_one_each
+from sparcets.core.target import BoundTarget, is_per_query
 from sparcets.io.explanations import ExplanationFolder, ShardWriter, queries_per_shard, writing_answers
 from sparcets.methods.request import CallOptions, Queries, QueryBlock
 from sparcets.models.base import Model
@@ -64,9 +64,9 @@ class Stream(Queries):
             first = stop
         if not first:
             raise ShapeError("X gave no series at all. Was the iterator used up before?")
-        targets = target.index if target.one_each else None
+        targets = target.index if target.per_query else None
         for name, values in (("target", targets), ("lengths", self.lengths), ("side", self.side)):
-            if values is not None and is_one_each(values) and len(values) != first:
+            if values is not None and is_per_query(values) and len(values) != first:
                 kind = TargetError if name == "target" else ShapeError
                 raise kind(f"X gave {first} queries, but {name} has {len(values)} entries; pass one per query.")
         self._check_names(first)
@@ -76,7 +76,7 @@ class Stream(Queries):
         return Series(*check_padded(X, lengths, owner=self.owner, like=self.info, first=first, gaps=gaps))
 
     def _lengths(self, first: int, stop: int) -> Any:
-        return self.lengths[first:stop] if is_one_each(self.lengths) else self.lengths
+        return self.lengths[first:stop] if is_per_query(self.lengths) else self.lengths
 
     def _parts(self, size: int) -> Iterator[Series]:
         if self.n is None:

@@ -285,7 +285,7 @@ class CftsPeer(BaseExplainer[PeerConfig]):
                 f"{self.method} crashed on all {crashes} queries, first with "
                 f"{reason[0].partition('crashed: ')[2]}. It cannot explain this classifier on these series."
             )
-        return _with_reasons(Answers.one_each(request, request.apply_limits(found), "refined"), request.n, reason)
+        return _with_reasons(Answers.one_per_query(request, request.apply_limits(found), "refined"), request.n, reason)
 
     def _explain_one(self, model: PeerModule, request: Request, i: int) -> FloatArray | None:
         """Return the algorithm's answer to one query (time, features), or None if it found none."""

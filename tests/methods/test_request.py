@@ -44,14 +44,14 @@ def test_frozen_steps_are_not_free(constraints, free):
 
 
 def test_a_cap_is_a_share_of_what_may_change_also_by_rounding():
-    standing = CallOptions.standing(sp.Constraints(frozen={1: [(0, 1)]}), INFO, MODEL)
+    standing = CallOptions.of_fit(sp.Constraints(frozen={1: [(0, 1)]}), INFO, MODEL)
     half = {"sparsity": 0.5, "n": 1}
     groups = sp.Constraints(frozen={0: [(2, 3)]}, groups={"both": [0, 1]})  # with the window of the fit, step 1 is left
     for constraints, at_most in ((None, 2), (sp.Constraints(frozen=[(1, 2)]), 1), (groups, 1)):
         options = standing.for_call(constraints, **half)
         assert options.request(Series(ZEROS[:1]), np.ones(1, dtype=np.int64)).at_most.tolist() == [at_most]
     X = np.zeros((3, 7, 7)) + np.arange(3)[:, None, None]
-    options = CallOptions.standing(sp.Constraints(), SeriesInfo.from_series(X, ("a", "b")), MODEL)
+    options = CallOptions.of_fit(sp.Constraints(), SeriesInfo.from_series(X, ("a", "b")), MODEL)
     assert 49 * (1 / 49) < 1
     capped = options.for_call(sparsity=1 / 49).request(Series(X[:1]), np.ones(1, dtype=np.int64))
     assert capped.at_most.tolist() == [1]
@@ -78,7 +78,7 @@ def test_rows_say_whose_proposals_they_are():
 
 def test_options_of_a_call_add_to_those_of_the_fit_and_leave_them_as_they_are():
     standing, given = sp.Constraints(immutable=[0]), sp.Constraints(frozen=[(0, 1)])
-    plain = CallOptions.standing(standing, INFO, MODEL)
+    plain = CallOptions.of_fit(standing, INFO, MODEL)
     call = plain.for_call(given, sparsity=0.5, n=np.int64(3))
     assert plain.constraints.editable.tolist() == [[False, True]] * 3
     assert call.constraints.editable.tolist() == [[False, False], [False, True], [False, True]]
