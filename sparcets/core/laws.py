@@ -91,35 +91,35 @@ def find_laws(
     rows = rows[~np.isnan(rows).any(1)]
     if len(rows) > MOST_ROWS:
         rows = rows[np.sort(generator(seed, "laws").choice(len(rows), MOST_ROWS, replace=False))]
-    found: list[tuple[Law, Any]] = _identities(rows, names) if len(rows) else []
-    found = [(law, what) for law, what in found if law.name not in without]
-    follows = {feature for _, (feature, _) in found}
-    limbs = [(law, what) for law, what in _limbs(series, names, units, follows) if law.name not in without]
-    turned = {feature for law, what in limbs if law.kind == "limb" for feature in what[1]}
+    candidates: list[tuple[Law, Any]] = _identities(rows, names) if len(rows) else []
+    candidates = [(law, what) for law, what in candidates if law.name not in without]
+    follows = {feature for _, (feature, _) in candidates}
+    limb_laws = [(law, what) for law, what in _limbs(series, names, units, follows) if law.name not in without]
+    turned = {feature for law, what in limb_laws if law.kind == "limb" for feature in what[1]}
     # Features at the end of a limb get no other law, since enforcing it would change the limb's length.
-    found = [(law, what) for law, what in found if not turned & {what[0], *np.flatnonzero(what[1]).tolist()}]
+    candidates = [(law, what) for law, what in candidates if not turned & {what[0], *np.flatnonzero(what[1]).tolist()}]
     if len(rows):
         orders = _orders(series, names, units, generator(seed, "orders"))
         # Dependent features keep their order as far as the features that they depend on do.
-        found += [(law, pair) for law, pair in orders if not (turned | follows) & set(pair)]
-        found += [(law, feature) for law, feature in _whole(rows, names) if feature not in turned]
-    found += limbs
-    kept = [(law, what) for law, what in found if law.name not in without]
-    return tuple(law for law, _ in kept), _coordinates(kept, len(names), tolerance)
+        candidates += [(law, pair) for law, pair in orders if not (turned | follows) & set(pair)]
+        candidates += [(law, feature) for law, feature in _whole(rows, names) if feature not in turned]
+    candidates += limb_laws
+    laws = [(law, what) for law, what in candidates if law.name not in without]
+    return tuple(law for law, _ in laws), _coordinates(laws, len(names), tolerance)
 
 
-def _coordinates(found: Sequence[tuple[Law, Any]], n_features: int, tolerance: FloatArray) -> Coordinates:
-    def of(kind: str) -> list[Any]:
-        return [what for law, what in found if law.kind == kind]
+def _coordinates(laws: Sequence[tuple[Law, Any]], n_features: int, tolerance: FloatArray) -> Coordinates:
+    def of_kind(kind: str) -> list[Any]:
+        return [what for law, what in laws if law.kind == kind]
 
-    identities, bends = of("identity"), dict(of("joint"))
+    identities, bends = of_kind("identity"), dict(of_kind("joint"))
     return Coordinates(
         tolerance=tolerance,
-        limbs=tuple(Limb(start=start, end=end, bend=bends.get(end)) for start, end in of("limb")),
+        limbs=tuple(Limb(start=start, end=end, bend=bends.get(end)) for start, end in of_kind("limb")),
         dependent=tuple(feature for feature, _ in identities),
         weights=np.array([row for _, row in identities]).reshape(-1, n_features),
-        orders=tuple(of("order")),
-        whole=tuple(of("whole")),
+        orders=tuple(of_kind("order")),
+        whole=tuple(of_kind("whole")),
     )
 
 
@@ -133,7 +133,7 @@ def _identities(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, tuple
     covariance = z.T @ z / len(z)
     value, vector = np.linalg.eigh(covariance)
     null = vector[:, value < EXACT**2].T  # directions without variance
-    found = []
+    laws = []
     for weights in _reduced(null):
         dependent = int(np.argmax(np.abs(weights) * (np.arange(len(weights)) + len(weights))))  # the last of equal ones
         others = -weights / weights[dependent] * scale[moving[dependent]] / scale[moving]
@@ -142,20 +142,20 @@ def _identities(rows: FloatArray, names: Sequence[str]) -> list[tuple[Law, tuple
         terms = np.flatnonzero(others)
         if not len(terms) or len(terms) >= MOST_TERMS:
             continue
-        whole = np.zeros(rows.shape[1])
-        whole[moving] = others
+        coefficients = np.zeros(rows.shape[1])
+        coefficients[moving] = others
         feature = int(moving[dependent])
-        rest = rows[:, feature] - rows @ whole
-        constant = float(np.median(rest))
-        if np.abs(rest - constant).max() > 5 * EXACT * scale[feature]:
+        residual = rows[:, feature] - rows @ coefficients
+        constant = float(np.median(residual))
+        if np.abs(residual - constant).max() > 5 * EXACT * scale[feature]:
             continue
         constant = 0.0 if abs(constant) < 5 * EXACT * scale[feature] else constant
-        name, told = names[feature], _written(names, whole, constant)
-        features = (name, *(names[f] for f in np.flatnonzero(whole)))
-        found.append((Law.of("identity", features, f"{name} = {told}", f"of {name}"), (feature, whole)))
+        name, right_side = names[feature], _written(names, coefficients, constant)
+        features = (name, *(names[f] for f in np.flatnonzero(coefficients)))
+        laws.append((Law.of("identity", features, f"{name} = {right_side}", f"of {name}"), (feature, coefficients)))
     # Replace dependent features on the right-hand side by the features that they depend on.
-    dependents = {feature for _, (feature, _) in found}
-    return [(law, what) for law, what in found if not dependents & set(np.flatnonzero(what[1]).tolist())]
+    dependents = {feature for _, (feature, _) in laws}
+    return [(law, what) for law, what in laws if not dependents & set(np.flatnonzero(what[1]).tolist())]
 
 
 def _reduced(null: FloatArray) -> FloatArray:
@@ -212,7 +212,7 @@ def _orders(
     values = np.where(series.measured, series.values, np.nan)
     low, high = np.nanmin(values, axis=(0, 1)), np.nanmax(values, axis=(0, 1))
     n = len(names)
-    exchanged = values[rng.permutation(len(values))]
+    shuffled = values[rng.permutation(len(values))]
     holds = np.zeros((n, n), dtype=bool)
     for f in range(n):
         for g in range(n):
@@ -222,14 +222,14 @@ def _orders(
             with np.errstate(invalid="ignore"):
                 if (values[..., f] > values[..., g]).any():
                     continue
-                broken = (exchanged[..., f] > values[..., g]).any(1).sum()
+                broken = (shuffled[..., f] > values[..., g]).any(1).sum()
             holds[f, g] = broken >= FEWEST_BROKEN or (broken and _move_together(values[..., f], values[..., g]))
     implied = (holds.astype(int) @ holds.astype(int)) > 0
-    found = []
+    laws = []
     for f, g in np.argwhere(holds & ~implied & ~holds.T).tolist():
         law = Law.of("order", (names[f], names[g]), f"{names[f]} is never above {names[g]}", f"{names[f]}, {names[g]}")
-        found.append((law, (f, g)))
-    return found
+        laws.append((law, (f, g)))
+    return laws
 
 
 def _move_together(one: FloatArray, other: FloatArray) -> bool:
@@ -251,23 +251,23 @@ def _limbs(
     points |= {stem: tuple(at) for stem, at in coordinate_groups(names).items() if _is_place(at, names, skeleton)}
     values = np.where(series.measured, series.values, np.nan).astype(np.float64)
     pairs = [(0.0, start, end) for start, end in skeleton.limbs]
-    known = {frozenset(limb) for limb in skeleton.limbs}
+    named_limbs = {frozenset(limb) for limb in skeleton.limbs}
     stems = list(points)
     for i, start in enumerate(stems):
         for end in stems[i + 1 :]:
-            if frozenset((start, end)) in known or len(points[start]) != len(points[end]):
+            if frozenset((start, end)) in named_limbs or len(points[start]) != len(points[end]):
                 continue
             distance = np.linalg.norm(values[..., list(points[end])] - values[..., list(points[start])], axis=-1)
             with np.errstate(invalid="ignore", divide="ignore"):
                 varies = float(np.nanquantile(np.nanstd(distance, 1) / np.nanmean(distance, 1), 0.9))
             if varies < RIGID and not follows & {*points[start], *points[end]}:
                 pairs.append((varies, start, end))
-    found: list[tuple[Law, Any]] = []
+    laws: list[tuple[Law, Any]] = []
     for start, end in _tree(sorted(pairs, key=lambda pair: pair[0]), points, values):
         features, text = (*points[start], *points[end]), f"the distance from {start} to {end} stays as it is"
         law = Law.of("limb", (names[f] for f in features), text, f"{start}, {end}")
-        found.append((law, (points[start], points[end])))
-    return found + _joints([what for _, what in found], names, values)
+        laws.append((law, (points[start], points[end])))
+    return laws + _joints([what for _, what in laws], names, values)
 
 
 def _is_place(at: Sequence[int], names: Sequence[str], skeleton: Any) -> bool:
@@ -313,24 +313,24 @@ def _joints(
     limbs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], names: Sequence[str], values: FloatArray
 ) -> list[tuple[Law, Any]]:
     """Find the range of angles between each limb and the one before."""
-    unit = {}
+    directions = {}
     for start, end in limbs:
         way = values[..., list(end)] - values[..., list(start)]
         with np.errstate(invalid="ignore", divide="ignore"):
-            unit[end] = way / np.linalg.norm(way, axis=-1, keepdims=True)
-    found = []
+            directions[end] = way / np.linalg.norm(way, axis=-1, keepdims=True)
+    laws = []
     for start, end in limbs:
-        if start not in unit:
+        if start not in directions:
             continue
-        angle = bend_of(unit[start], unit[end])
+        angle = bend_of(directions[start], directions[end])
         bend = (float(np.nanmin(angle)) - MARGIN, float(np.nanmax(angle)) + MARGIN)
         if bend[1] - bend[0] > FREE_TURN:
             continue
         joint, tip = (names[at[0]].rsplit("_", 1)[0] for at in (start, end))
-        told = " to ".join(f"{np.degrees(value):.0f}°" for value in bend)
-        features, text = (names[f] for f in (*start, *end)), f"the joint at {joint} bends by {told}"
-        found.append((Law.of("joint", features, text, f"{joint}, {tip}"), (end, bend)))
-    return found
+        angles = " to ".join(f"{np.degrees(value):.0f}°" for value in bend)
+        features, text = (names[f] for f in (*start, *end)), f"the joint at {joint} bends by {angles}"
+        laws.append((Law.of("joint", features, text, f"{joint}, {tip}"), (end, bend)))
+    return laws
 
 
 def violations(
@@ -341,39 +341,40 @@ def violations(
     Deviations within rounding or tolerance are not violations. Each item is the kind of the law, its features, and a
     mask of the steps (batch, time) at which it is violated.
     """
-    own, made = query.astype(np.float64), series.astype(np.float64)
-    change = np.nan_to_num(made - own)
+    old, new = query.astype(np.float64), series.astype(np.float64)
+    change = np.nan_to_num(new - old)
     rounding = ROUNDING * np.spacing(np.abs(series)).astype(np.float64)
     for feature, weights in zip(coordinates.dependent, coordinates.weights, strict=True):
         terms = np.flatnonzero(weights)
         n = len(weights)  # side inputs, behind the features, obey no laws
-        missed = np.abs(change[..., feature] - change[..., :n] @ weights)
-        least = 10 * coordinates.tolerance[feature] + np.abs(weights) @ coordinates.tolerance
+        deviation = np.abs(change[..., feature] - change[..., :n] @ weights)
+        allowed = 10 * coordinates.tolerance[feature] + np.abs(weights) @ coordinates.tolerance
         members = (feature, *terms.tolist())
         with np.errstate(invalid="ignore"):
-            off = missed > least + rounding[..., list(members)] @ np.abs(np.r_[1.0, weights[terms]])
-        yield "identity", members, off
+            violated = deviation > allowed + rounding[..., list(members)] @ np.abs(np.r_[1.0, weights[terms]])
+        yield "identity", members, violated
     with np.errstate(invalid="ignore"):
         for low, high in coordinates.orders:
-            yield "order", (low, high), (made[..., low] > made[..., high]) & (own[..., low] <= own[..., high])
+            yield "order", (low, high), (new[..., low] > new[..., high]) & (old[..., low] <= old[..., high])
         for feature in coordinates.whole:
-            off = (change[..., feature] != 0) & (made[..., feature] != np.rint(made[..., feature]))
-            yield "whole", (feature,), off
+            violated = (change[..., feature] != 0) & (new[..., feature] != np.rint(new[..., feature]))
+            yield "whole", (feature,), violated
         units: dict[tuple[int, ...], tuple[FloatArray, FloatArray]] = {}
         for limb in coordinates.limbs:
             start, end = list(limb.start), list(limb.end)
-            ways = [X[..., end] - X[..., start] for X in (made, own)]
-            long, real = (np.linalg.norm(way, axis=-1) for way in ways)
+            vectors = [X[..., end] - X[..., start] for X in (new, old)]
+            length, own_length = (np.linalg.norm(vector, axis=-1) for vector in vectors)
             blur = rounding[..., [*start, *end]].sum(-1)
-            yield "limb", (*start, *end), np.abs(long - real) > EXACT * real + blur
+            yield "limb", (*start, *end), np.abs(length - own_length) > EXACT * own_length + blur
             now, before = (
-                way / np.where(size > 0, size, 1.0)[..., None] for way, size in zip(ways, (long, real), strict=True)
+                vector / np.where(size > 0, size, 1.0)[..., None]
+                for vector, size in zip(vectors, (length, own_length), strict=True)
             )
             units[limb.end] = now, before
             if limb.bend is not None and limb.start in units:
-                angle, usual = (bend_of(*pair) for pair in zip(units[limb.start], (now, before), strict=True))
-                least, most = np.minimum(limb.bend[0], usual), np.maximum(limb.bend[1], usual)
-                yield "joint", (*start, *end), (angle < least - TURN) | (angle > most + TURN)
+                angle, own_angle = (bend_of(*pair) for pair in zip(units[limb.start], (now, before), strict=True))
+                lowest, highest = np.minimum(limb.bend[0], own_angle), np.maximum(limb.bend[1], own_angle)
+                yield "joint", (*start, *end), (angle < lowest - TURN) | (angle > highest + TURN)
 
 
 def violates(coordinates: Coordinates, series: FloatArray, query: FloatArray) -> BoolArray:

@@ -163,8 +163,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             self._check_lengths()
         compared = check_against_labels(model, series, labels, source)
         standing, self.history_, self.info_ = check_constraints(constraints), {}, None
-        known: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
-        info = SeriesInfo.from_series(series.values, labels.class_names, lengths=series.lengths, **known)
+        metadata: dict[str, Any] = {"source": source, "outcome": labels.outcome, "side": model.side}
+        info = SeriesInfo.from_series(series.values, labels.class_names, lengths=series.lengths, **metadata)
         info = replace(self._rescaled(info), model=compared)
         job = FitJob(
             series=series,
@@ -255,12 +255,12 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             side = one_side(side, None if info.side is None else X.side_test)
             X, lengths, ids, subjects = X.X_test, X.lengths_test, X.ids_test, X.subjects_test
         names, source = query_names(ids=ids, subjects=subjects), Stream if is_stream(X) else Queries
-        known: dict[str, Any] = {"model": self.classifier, "info": self._series_info, "owner": owner}
-        queries = source(X, lengths, side, names, **known, longer=out is None)
+        context: dict[str, Any] = {"model": self.classifier, "info": self._series_info, "owner": owner}
+        queries = source(X, lengths, side, names, **context, longer=out is None)
         if queries.padded:
             self._check_lengths()
-        asked: dict[str, Any] = {"sparsity": sparsity, "edits": edits, "n": n, "curve": curve, "confidence": confidence}
-        call = self._call(target, queries.n_steps, constraints, n_queries=queries.n, **asked)
+        limits: dict[str, Any] = {"sparsity": sparsity, "edits": edits, "confidence": confidence}
+        call = self._call(target, queries.n_steps, constraints, n_queries=queries.n, n=n, curve=curve, **limits)
 
         with progress_bar(f"explaining by {self.method}", queries.n, show=progress) as bar:
 
@@ -271,8 +271,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             if out is not None:
                 return answer_to_folder(self, queries, call, answer, out, bar=bar)
             blocks = queries.blocks(call.target, queries.n or self.config.batch_size)
-            whole = join([queries.named(answer(block)) for block in blocks])
-        return replace(whole, seconds=time.perf_counter() - started)
+            explanation = join([queries.named(answer(block)) for block in blocks])
+        return replace(explanation, seconds=time.perf_counter() - started)
 
     @property
     def method(self) -> str:
@@ -395,9 +395,9 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             part = block.select(rows := np.flatnonzero(group.ravel() == k), np.full(len(rows), WITHIN))
             goal = Goal(bounds[i], (str(words[i]), "another number"))
             parts.append(self._answer_classes(part, call.for_goal(goal), bar))
-        whole = join(parts)
-        whole = whole[np.argsort(whole.query_index, kind="stable")]
-        return self._in_numbers(whole, words, before, bounds)
+        answers = join(parts)
+        answers = answers[np.argsort(answers.query_index, kind="stable")]
+        return self._in_numbers(answers, words, before, bounds)
 
     def _in_numbers(self, answers: Explanation, words: StrArray, before: FloatArray, bounds: FloatArray) -> Explanation:
         """Convert answers about two classes, within a goal and beyond it, to answers about numbers.
@@ -409,36 +409,36 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         numbers = Numbers(before=np.repeat(before, n, 0), after=np.repeat(before, n, 0), bounds=np.repeat(bounds, n, 0))
         moved = np.flatnonzero(answers.changed.any((1, 2)))
         if len(moved):
-            some = answers[moved]
-            numbers.after[moved] = regressor.outputs_unchecked(Series(some.counterfactual, some.lengths))
+            changed = answers[moved]
+            numbers.after[moved] = regressor.outputs_unchecked(Series(changed.counterfactual, changed.lengths))
         # The number itself decides, since a model may give other last bits in another batch.
         status, reason, outcome = answers.status.copy(), answers.reason.astype(object), info.numbers
-        asked = np.flatnonzero(numbers.reached & regressor.may_contradict)
-        if len(asked):
-            again = predict_again(regressor, replace(answers, info=info), asked)
-            other = ~is_within(again, numbers.bounds[asked])
-            other &= (np.abs(again - numbers.after[asked]) > NOISE_NUMBERS * outcome.scale).any(1)
-            for row, number in zip(asked[other], again[other], strict=True):
+        repeated = np.flatnonzero(numbers.reached & regressor.may_contradict)
+        if len(repeated):
+            predictions = predict_again(regressor, replace(answers, info=info), repeated)
+            differs = ~is_within(predictions, numbers.bounds[repeated])
+            differs &= (np.abs(predictions - numbers.after[repeated]) > NOISE_NUMBERS * outcome.scale).any(1)
+            for row, number in zip(repeated[differs], predictions[differs], strict=True):
                 first, numbers.after[row] = outcome.say(numbers.after[row]), number
                 reason[row] = (
                     f"the model contradicts itself: asked twice about the same series, it predicts {first} once"
                 )
-        reached, found = numbers.reached, status != "not_found"
-        status[reached & ~found] = "refined"
+        reached, was_found = numbers.reached, status != "not_found"
+        status[reached & ~was_found] = "refined"
         reason[reached] = ""
         status[~reached] = "not_found"
         for i in np.flatnonzero(~reached):
             why = str(reason[i]) or "the answer is not within the target"
             reason[i] = f"{why}; the number reached {outcome.say(numbers.after[i], bounds=numbers.bounds[i])}"
-        none = np.zeros((len(answers), 0))
+        no_classes = np.zeros((len(answers), 0))
         return replace(
             answers,
             info=info,
             target=np.repeat(words, n),
             status=status,
             reason=reason.astype(str),
-            proba_before=none,
-            proba_after=none,
+            proba_before=no_classes,
+            proba_after=no_classes,
             numbers=numbers,
         )
 
@@ -478,9 +478,9 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         done, left = np.flatnonzero(reached), np.flatnonzero(~reached)
         parts = [(done, Answers.unchanged(request.select(done), before[done]))] if len(done) else []
         if len(left):
-            asked = request if len(left) == B else request.select(left)
-            divided = [(np.arange(len(left)), asked)] if self.takes_padding else list(asked.by_length())
-            parts += [(left[rows], self._explain(part)) for rows, part in divided]
+            rest = request if len(left) == B else request.select(left)
+            requests = [(np.arange(len(left)), rest)] if self.takes_padding else list(rest.by_length())
+            parts += [(left[rows], self._explain(part)) for rows, part in requests]
         answers = Answers.join(request, parts)
         queries = request.series[np.repeat(np.arange(B), n)]
         targets, after = np.repeat(request.target, n), np.asarray(answers.proba)
@@ -492,7 +492,7 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
         valid = is_reached(after, targets, request.confidence)
         for i in np.flatnonzero(~valid & (status != "not_found")):
             status[i], reason[i] = "not_found", request.why_rejected(i // n, answers.counterfactual[i], after[i])
-        found = Explanation(
+        explanation = Explanation(
             query=queries.values,
             counterfactual=answers.counterfactual,
             target=targets,
@@ -514,8 +514,8 @@ class BaseExplainer(Parameters, ABC, Generic[C]):
             confidence=request.confidence,
         )
         if request.goal is not None:
-            return found  # numbers are predicted again later
-        return ask_again(self.classifier, found, np.flatnonzero(status != "not_found"))
+            return explanation  # numbers are predicted again later
+        return ask_again(self.classifier, explanation, np.flatnonzero(status != "not_found"))
 
     @property
     def _regressor(self) -> Regressor:
@@ -551,11 +551,11 @@ def predict_again(model: Classifier | Regressor, answers: Explanation, rows: Int
 
     For a model that contradicted itself in the fit, each answer is predicted separately.
     """
-    made, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
+    counterfactuals, check = Series(answers.counterfactual, answers.lengths)[rows], answers.info.model
     if check is not None and not check.consistent:
-        return np.concatenate([model.outputs_unchecked(one) for one in made.batches(1)])
+        return np.concatenate([model.outputs_unchecked(single) for single in counterfactuals.batches(1)])
     query = Series(answers.query, answers.lengths)[:1]
-    return model.outputs_unchecked(Series.join([made[::-1], query]))[:-1][::-1]
+    return model.outputs_unchecked(Series.join([counterfactuals[::-1], query]))[:-1][::-1]
 
 
 def ask_again(model: Classifier, answers: Explanation, rows: IntArray) -> Explanation:
@@ -566,21 +566,21 @@ def ask_again(model: Classifier, answers: Explanation, rows: IntArray) -> Explan
     """
     if not len(rows) or not model.may_contradict:
         return answers
-    again = predict_again(model, answers, rows)
+    predictions = predict_again(model, answers, rows)
     names, status, reason = answers.info.class_names, answers.status.astype("<U9"), answers.reason.astype(object)
     after = answers.proba_after.copy()
-    for i in np.flatnonzero(contradicts(after[rows], again)):
+    for i in np.flatnonzero(contradicts(after[rows], predictions)):
         row, target = rows[i], names[int(answers.target[rows[i]])]
-        after[row], status[row] = again[i], "not_found"
+        after[row], status[row] = predictions[i], "not_found"
         reason[row] = (
             f"the model contradicts itself: asked twice about the same series, it predicts {target}, then "
-            f"{names[int(again[i].argmax())]}"
+            f"{names[int(predictions[i].argmax())]}"
         )
     rows = rows[~np.isin(status[rows], ("unchanged", "not_found"))]
-    own = model.own_predictions(Series(answers.counterfactual, answers.lengths)[rows]) if len(rows) else None
-    if own is not None:
-        for row, said in zip(rows, own, strict=True):
-            if said != answers.target[row]:
+    predicted = model.own_predictions(Series(answers.counterfactual, answers.lengths)[rows]) if len(rows) else None
+    if predicted is not None:
+        for row, label in zip(rows, predicted, strict=True):
+            if label != answers.target[row]:
                 target = names[int(answers.target[row])]
-                reason[row] = f"the model's predict says {names[said]}, its predict_proba {target}"
+                reason[row] = f"the model's predict says {names[label]}, its predict_proba {target}"
     return replace(answers, proba_after=after, status=status, reason=reason.astype(str))

@@ -166,9 +166,9 @@ class CallOptions(_Requirements):
             raise ConfigError(f"curve must be True or False, got {quoted(curve)}.")
         bound, as_given = self.constraints, self.constraints_given
         if constraints is not None:
-            given = check_constraints(constraints)
-            bound = bound.combine(given.bind(self.info))
-            as_given = {**as_given, "explain": given.to_dict()}
+            additional = check_constraints(constraints)
+            bound = bound.combine(additional.bind(self.info))
+            as_given = {**as_given, "explain": additional.to_dict()}
         if not bound.editable.any():
             raise ConstraintError(
                 "the constraints given to fit and to explain together leave nothing that may change; loosen one."
@@ -192,8 +192,8 @@ class CallOptions(_Requirements):
 
     def request(self, series: Series, target: IntArray) -> Request:
         """Return the request of a batch of queries with these options."""
-        asked = {field.name: getattr(self, field.name) for field in fields(_Requirements)}
-        request = Request(series=series, target=target, **asked)
+        requirements = {field.name: getattr(self, field.name) for field in fields(_Requirements)}
+        request = Request(series=series, target=target, **requirements)
         if self.sparsity is None:
             return request
         # Rounded down with a tolerance: 0.1 of 30 entries is 3, though the product may be 2.99….
@@ -218,8 +218,9 @@ class QueryBlock(_Batch):
 
     def select(self, rows: slice | IntArray, target: IntArray | None = None) -> QueryBlock:
         """Return the block of some of the queries, optionally with other targets."""
-        own = None if self.target is None else self.target[rows]
-        return QueryBlock(series=self.series[rows], target=own if target is None else target, index=self.index[rows])
+        if target is None and self.target is not None:
+            target = self.target[rows]
+        return QueryBlock(series=self.series[rows], target=target, index=self.index[rows])
 
     def batches(self, size: int) -> Iterator[QueryBlock]:
         """Yield the block in parts of at most ``size`` queries."""
@@ -295,8 +296,8 @@ class Queries:
 
     def _open(self, longer: bool) -> None:
         """Check the queries."""
-        known: dict[str, Any] = {"owner": self.owner, "like": self.info, "longer": longer}
-        self.series = self.model.check_input(self.X, self.lengths, self.side, **known)
+        context: dict[str, Any] = {"owner": self.owner, "like": self.info, "longer": longer}
+        self.series = self.model.check_input(self.X, self.lengths, self.side, **context)
         self.n, self.n_steps = len(self.series), self.series.n_steps
         self.padded = bool((self.series.steps < self.n_steps).any())
         self._check_names(self.n)
@@ -315,8 +316,8 @@ class Queries:
             least is not None and len(rows) and rows.max() >= least
         ):  # the length of an iterator is known only at its end
             raise ShapeError(f"X gave more queries than there are names ({least}). Pass one of ids per query.")
-        known: dict[str, Any] = {what: names[rows] for what, names in self.names.items()}
-        return replace(answers, **known) if known else answers
+        columns: dict[str, Any] = {what: names[rows] for what, names in self.names.items()}
+        return replace(answers, **columns) if columns else answers
 
     def _check_names(self, n_queries: int) -> None:
         for what, names in self.names.items():
@@ -497,26 +498,26 @@ class Answers:
 
         The series of a part may be shorter; fields that only some parts have are NaN for the others.
         """
-        n, made = request.n, [part for _, part in parts]
+        n, answers = request.n, [part for _, part in parts]
         places = [(rows[:, None] * n + np.arange(n)).ravel() for rows, _ in parts]
         order = np.argsort(np.concatenate(places))
         counterfactual = np.repeat(request.X, n, axis=0)
-        for place, part in zip(places, made, strict=True):
+        for place, part in zip(places, answers, strict=True):
             counterfactual[place, : part.counterfactual.shape[1]] = part.counterfactual
-        families = next((part.families for part in made if part.families), ())
+        families = next((part.families for part in answers if part.families), ())
 
         def table(name: str, n_columns: int) -> FloatArray:
-            known = [(len(part.status), getattr(part, name)) for part in made]
-            tables = [np.full((k, n_columns), np.nan) if values is None else values for k, values in known]
+            sizes = [(len(part.status), getattr(part, name)) for part in answers]
+            tables = [np.full((k, n_columns), np.nan) if values is None else values for k, values in sizes]
             return np.asarray(np.concatenate(tables)[order])
 
         lists = None
-        if any(part.edit_lists is not None for part in made):
-            lists = EditLists.join([(len(part.status), part.edit_lists) for part in made])[order]
+        if any(part.edit_lists is not None for part in answers):
+            lists = EditLists.join([(len(part.status), part.edit_lists) for part in answers])[order]
         return cls(
             counterfactual=counterfactual,
-            status=np.concatenate([part.status for part in made])[order].astype("<U9"),
-            reason=np.concatenate([part.reason for part in made])[order].astype(object),
+            status=np.concatenate([part.status for part in answers])[order].astype("<U9"),
+            reason=np.concatenate([part.reason for part in answers])[order].astype(object),
             proba=table("proba", request.info.n_classes),
             families=families,
             support=table("support", len(families)) if families else None,
