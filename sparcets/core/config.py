@@ -23,15 +23,6 @@ from sparcets.core.registry import did_you_mean
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-
-class SignatureOfInit:
-    """Gives a class the signature of its ``__init__``."""
-
-    def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        _, *others = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
-        return inspect.Signature(others)
-
-
 LIMITS: dict[str, Callable[[float], bool]] = {
     ">= 1": lambda value: value >= 1,
     ">= 10": lambda value: value >= 10,
@@ -40,6 +31,16 @@ LIMITS: dict[str, Callable[[float], bool]] = {
     "in [0, 1)": lambda value: 0 <= value < 1,
     "between 0 and 1": lambda value: 0 < value < 1,
 }
+
+_WORDS = {"true": True, "false": False, "none": None, "null": None}
+
+
+class SignatureOfInit:
+    """Gives a class the signature of its ``__init__``."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        _, *others = inspect.signature(owner.__init__).parameters.values()  # type: ignore[misc]
+        return inspect.Signature(others)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,9 +239,6 @@ def _describe(hint: Any) -> str:
         return f"a tuple of {_describe(args[0])}"
     names = {int: "a whole number", float: "a number", bool: "True or False", str: "text", type(None): "None"}
     return names.get(hint, getattr(hint, "__name__", str(hint)))
-
-
-_WORDS = {"true": True, "false": False, "none": None, "null": None}
 
 
 def _parse(text: str, hint: Any) -> Any:

@@ -23,6 +23,8 @@ from sparcets.core.series import BoolArray, FloatArray, IntArray, Series
 FREE = "free"
 NEEDS = ("model", "families", "realism")
 PREFIX = "edits_"  # of the names of arrays in a file
+_PLAIN = ("start", "end", "kind", "amount", "text", "row", "steps")
+_TUPLES = ("features", "columns", "needed_by", "rise")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -547,10 +549,6 @@ class EditLists:
             raise ValueError("an edit is of a feature that there is not")
         bounds = np.cumsum([0, *table["answers"]]).tolist()
         return cls(tuple(tuple(edits[start:end]) for start, end in pairwise(bounds)))
-
-
-_PLAIN = ("start", "end", "kind", "amount", "text", "row", "steps")
-_TUPLES = ("features", "columns", "needed_by", "rise")
 
 
 def _plain(edit: Edit, places: Mapping[int, int]) -> dict[str, Any]:

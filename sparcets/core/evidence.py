@@ -24,6 +24,20 @@ MAX_DISTANCE = 0.99  # percentile among real series
 MAX_STRETCH = 0.1  # relative change of a limb's length
 FRAGILE = 4  # times as many changes are needed to convince the selector as to flip the model
 PREFIX = "evidence_"  # of the arrays in a file
+# By tone: for text on white, for backgrounds, and the name of a terminal colour.
+TONES = {
+    "green": ("#15703f", "#e6f4ec", "green"),
+    "amber": ("#9a5b00", "#fdf3e0", "yellow"),
+    "red": ("#b3261e", "#fbeae9", "red"),
+    "grey": ("#5b5b5b", "#f0f0f0", "dim"),
+}
+SHAPE = ("outside", "jumps", "stretch")  # measures of plausibility that need no reference series
+TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
+MARGIN = 1.25  # of the largest real move over several steps: more is a jump
+CHUNK = 1024  # answers at a time, bounding memory
+PER_CLASS = 500  # reference series of each class
+NEIGHBOURS = 5  # reference series whose mean distance counts
+EQUAL = 1e-5  # relative difference below which distances are equal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,13 +198,6 @@ class Verdict(NamedTuple):
         return self.label
 
 
-# By tone: for text on white, for backgrounds, and the name of a terminal colour.
-TONES = {
-    "green": ("#15703f", "#e6f4ec", "green"),
-    "amber": ("#9a5b00", "#fdf3e0", "yellow"),
-    "red": ("#b3261e", "#fbeae9", "red"),
-    "grey": ("#5b5b5b", "#f0f0f0", "dim"),
-}
 _IS = "the model predicts the target"
 _NOT = "the target is not reached: the model predicts something else, or is less sure than was asked for"
 _VERDICTS = (
@@ -238,12 +245,6 @@ def find_segments(changed: BoolArray | FloatArray) -> Segments:
     series, feature, start = np.nonzero(other[:, :, :-1] & (by_feature != 0))
     end = np.nonzero(other[:, :, 1:] & (by_feature != 0))[2] + 1
     return Segments(series=series, feature=feature, start=start, end=end)
-
-
-SHAPE = ("outside", "jumps", "stretch")
-TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
-MARGIN = 1.25  # of the largest real move over several steps: more is a jump
-CHUNK = 1024  # answers at a time, bounding memory
 
 
 def shape_of(answers: Explanation, info: SeriesInfo, skeleton: Skeleton | None) -> dict[str, FloatArray]:
@@ -319,11 +320,6 @@ def relative_change(before: FloatArray, after: FloatArray) -> FloatArray:
     """
     change = np.where(np.isnan(before), 0.0, np.abs(after - before))
     return np.asarray(np.divide(change, before, out=np.where(change > 0, np.inf, 0.0), where=before > 0))
-
-
-PER_CLASS = 500  # reference series of each class
-NEIGHBOURS = 5
-EQUAL = 1e-5  # relative difference below which distances are equal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -17,6 +17,10 @@ from contextvars import ContextVar
 from html import escape
 from typing import Any, TypeAlias
 
+OFF = ("0", "off", "false", "no")  # values of SPARCETS_PROGRESS
+REDRAWN = 0.2  # seconds between two updates in a notebook, each of which is a message to the browser
+WIDTH = 20  # characters of the bar in a notebook
+
 
 def in_notebook() -> bool:
     """Return whether this code runs in the kernel of a notebook; a console of IPython is a terminal."""
@@ -45,11 +49,6 @@ def html_card(
 def _cell(value: object) -> str:
     align = "right" if isinstance(value, (int, float)) else "left"
     return f'<td style="text-align:{align}">{escape(str(value))}</td>'
-
-
-OFF = ("0", "off", "false", "no")  # values of SPARCETS_PROGRESS
-REDRAWN = 0.2  # seconds between two updates in a notebook, each of which is a message to the browser
-WIDTH = 20  # characters of the bar in a notebook
 
 
 # Called with title, steps done, total steps (None if unknown) and note, instead of drawing a bar.

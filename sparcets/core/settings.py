@@ -17,6 +17,9 @@ MANY = 4096  # number of series from which `sized` keeps the batch size; with fe
 
 
 SIZES = {"hidden": ">= 1", "layers": ">= 1"}  # limits of networks
+TERMS = ("adversarial", "classification", "similarity", "sparsity", "smoothness")  # of the generator's loss
+FAMILIES = ("neural", "convolutions", "quantiles", "intervals")  # of models, see :mod:`~sparcets.methods.own`
+PRESETS = ("default", "quick", "paper", "tiny")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,10 +126,6 @@ class TrainConfig(Config):
     patience: int = 0  # epochs without a better generator loss before it stops; 0: never, as in the paper
     check_every: int = 100  # steps between checks for divergence
     restarts: int = 1  # restarts of a failed training from other weights; 0: it continues, as in the paper
-
-
-TERMS = ("adversarial", "classification", "similarity", "sparsity", "smoothness")  # of the generator's loss
-FAMILIES = ("neural", "convolutions", "quantiles", "intervals")  # of models, see :mod:`~sparcets.methods.own`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -376,9 +375,6 @@ class IcsConfig(MethodConfig):
     def tiny(cls) -> IcsConfig:
         """Return settings for tests."""
         return cls(steps=30, max_lambdas=5)
-
-
-PRESETS = ("default", "quick", "paper", "tiny")
 
 
 def from_preset(config_class: Any, preset: str, target: str | None = None) -> Any:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 Side = dict[str, np.ndarray[Any, Any]]  # arrays (batch, …) by name
+PREFIX = "side_"  # of the names of their arrays in a file
 
 
 @dataclass(frozen=True)
@@ -230,9 +231,6 @@ def _numbers(name: str, values: Any) -> np.ndarray[Any, Any]:
 def _check_rows(name: str, array: Any, n_series: int) -> None:
     if len(array) != n_series:
         raise ShapeError(f"side[{quoted(name)}] must have {n_series} rows, one per series, got {len(array)}.")
-
-
-PREFIX = "side_"  # of the names of their arrays in a file
 
 
 def side_apart(answers: Explanation) -> Explanation:

@@ -14,6 +14,9 @@ from sparcets.core.info import SeriesInfo
 from sparcets.core.registry import did_you_mean
 from sparcets.core.series import BoolArray, FloatArray, IntArray, StrArray, as_array, is_integer, is_number
 
+PREFIX = "numbers_"  # of the arrays in a file
+FIELDS = ("before", "after", "bounds")
+
 
 @dataclass(frozen=True)
 class Not:
@@ -203,10 +206,6 @@ def _written(*values: Any) -> list[str]:
         if not rounded and len(set(texts)) >= len(set(values)):
             break
     return texts
-
-
-PREFIX = "numbers_"  # of the arrays in a file
-FIELDS = ("before", "after", "bounds")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -23,6 +23,8 @@ from sparcets.core.errors import (
 from sparcets.core.registry import unknown_name
 from sparcets.core.series import LARGEST, BoolArray, FloatArray, IntArray, as_array, is_integer
 
+Task = Literal["classification", "regression"]
+
 
 def check_labels(
     y: Any, *, n_samples: int, class_names: Sequence[str] | None = None
@@ -215,9 +217,6 @@ def feature_index(feature: Any, feature_names: Sequence[str] | None, n_features:
 def default_feature_names(n_features: int) -> list[str]:
     """Return f0, f1, …"""
     return [f"f{i}" for i in range(n_features)]
-
-
-Task = Literal["classification", "regression"]
 
 
 def check_task(task: Any) -> None:

@@ -34,6 +34,8 @@ from sparcets.models.base import Classifier, Regressor
 from sparcets.models.network import TorchClassifier, TorchRegressor, load_classifier
 from sparcets.training.device import resolve_device
 
+log = logging.getLogger(__name__)
+
 # Answers that are predicted again: for classes the least certain ones, which differ most between models.
 N_COMPARED = 16
 # Tolerance of a probability. Another device or batch size makes a smaller difference, another model a larger one. If
@@ -42,6 +44,18 @@ ATOL, RTOL = 1e-4, 0.1
 ATOL_NUMBERS = 1e-3  # of the spread of the labels
 # Names that no judge can have, because measures are named after them.
 RESERVED = {"valid": "valid answers", "unseen": "the families that the method did not use", "transfer": "all judges"}
+JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # architectures of the network, in order of preference
+# Narrower and with a larger learning rate than the default classifier: as accurate on Moving Box, in a quarter of the
+# time.
+JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, missing="forward", seed=SEED)
+STEPS = 1500  # of optimisation at most; large data sets take about as long as small ones
+FEW = 60  # series; with fewer, some architectures do not learn the task, so all are trained, for longer
+MAX_TRAINING = 2000  # series that judges learn from
+MAX_TEST = 500  # series that their accuracy is measured on
+
+# Caches of this process: networks by fingerprint and device, the other families by digest of the data and family.
+_trained: dict[tuple[str, str], TorchClassifier | TorchRegressor] = {}
+_fitted: dict[tuple[str, str], FamilyJudge | NumberJudge] = {}
 
 
 class Judge(Protocol):
@@ -137,22 +151,6 @@ def check_judges(judges: Any) -> None:
             raise CapabilityError(
                 f"the judge {name!r} ({type(judge).__name__}) has no predict(X, lengths). Wrap it: sp.wrap(model)."
             )
-
-
-log = logging.getLogger(__name__)
-
-JUDGES = ("fcn", "bigru", "resnet", "tcn", "transformer")  # architectures of the network, in order of preference
-# Narrower and with a larger learning rate than the default classifier: as accurate on Moving Box, in a quarter of the
-# time.
-JUDGE_CONFIG = ClassifierConfig(hidden=16, batch_size=128, lr=2e-3, epochs=60, patience=4, missing="forward", seed=SEED)
-STEPS = 1500  # of optimisation at most; large data sets take about as long as small ones
-FEW = 60  # series; with fewer, some architectures do not learn the task, so all are trained, for longer
-MAX_TRAINING = 2000  # series that judges learn from
-MAX_TEST = 500  # series that their accuracy is measured on
-
-# Caches of this process: networks by fingerprint and device, the other families by digest of the data and family.
-_trained: dict[tuple[str, str], TorchClassifier | TorchRegressor] = {}
-_fitted: dict[tuple[str, str], FamilyJudge | NumberJudge] = {}
 
 
 def find_judges(

@@ -24,6 +24,10 @@ AT_MOST = 2000  # training series per class to fit on, and test series per class
 _CHUNK = 1000  # series scored per call, bounding memory
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]  # of flattened series; higher for less similar ones
+FEWEST = 20  # answers for c2st; with fewer, the result is not reliable
+MOST = 400  # answers for c2st, and as many recordings, at most
+DONORS = 4000  # training series among which c2st finds the nearest one to an answer, at most
+FOLDS = 5  # of c2st
 
 
 class Plausibility:
@@ -136,12 +140,6 @@ def _fit_scores(real: FloatArray, seed: int) -> dict[str, Score]:
         "svm_ratio": lambda x: 1 - 2 * svm.score_samples(x) / total + centre,
         "knn_ratio": lambda x: lof.kneighbors(x, NEIGHBOURS)[0].mean(1),
     }
-
-
-FEWEST = 20  # answers; with fewer, the result says little
-MOST = 400  # answers, and as many recordings; more take long and say little more
-DONORS = 4000  # training series, at most, of which the nearest one to an answer is found
-FOLDS = 5
 
 
 def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:

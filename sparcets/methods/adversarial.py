@@ -56,6 +56,13 @@ from sparcets.training.steps import GanStep
 log = logging.getLogger(__name__)
 REFERENCE = 64  # training series whose predictions identify the classifier of a checkpoint
 FEW_VALID = 0.5  # share of queries that reach their target after the training; below it, a warning is logged
+ADVICE = "Try a smaller train.lr, a larger weights.classification, a smaller weights.sparsity, or another seed."
+
+ROWS = 8  # queries in a pass on a CPU, always the same number: with another, the last bits differ
+
+OPSET = 17
+BATCHES = (1, 5)  # batch sizes for comparing the written file with torch
+CLOSE = 1e-4  # in standardised units: differences by rounding
 
 
 def training_identity(
@@ -70,9 +77,6 @@ def training_identity(
     for array in (job.X, job.y, job.constraints.mutable, *further):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-ADVICE = "Try a smaller train.lr, a larger weights.classification, a smaller weights.sparsity, or another seed."
 
 
 def fit_with_restart(
@@ -166,7 +170,6 @@ def train_step(
 
 
 A = TypeVar("A", bound=AdversarialConfig)
-ROWS = 8  # queries in a pass on a CPU, always the same number: with another, the last bits differ
 
 
 class AdversarialExplainer(BaseExplainer[A]):
@@ -443,11 +446,6 @@ class Sparce(AdversarialExplainer[SparceConfig]):
 
     config_class = SparceConfig
     head = "sparse"
-
-
-OPSET = 17
-BATCHES = (1, 5)  # batch sizes for comparing the written file with torch
-CLOSE = 1e-4  # in standardised units: differences by rounding
 
 
 def export_generator(explainer: BaseExplainer[Any], path: str | os.PathLike[str]) -> float:

@@ -35,6 +35,12 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 NUMBERS: Any = "numbers"  # the kind of a regressor's output
 EXAMPLE = 'output=("logits", 0) or output=("logits", "name")'
 _DIFFERENT_ROWS = 5  # so many different outputs that sum to 1 are no coincidence
+LAYOUTS = "'btf' (batch, time, features), 'bft' (batch, features, time), or 'flat' for models of tables"
+# Parts of messages about wrong shapes from torch, NumPy, scikit-learn, Keras, onnxruntime and the boosters.
+_SHAPE = re.compile(
+    r"shape|\bdim|\bsize|channel|\bfeatures\b|\baxis\b|\baxes\b|broadcast|\brank\b|out of (bounds|range)", re.IGNORECASE
+)
+_COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages from Keras
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,14 +315,6 @@ def _check_kind(raw: Tensor, kind: Kind, name: str) -> None:
             f"{name} returned rows that are probabilities already, where output='logits' promises logits. "
             "Wrap it with output='probabilities'."
         )
-
-
-LAYOUTS = "'btf' (batch, time, features), 'bft' (batch, features, time), or 'flat' for models of tables"
-# Parts of messages about wrong shapes from torch, NumPy, scikit-learn, Keras, onnxruntime and the boosters.
-_SHAPE = re.compile(
-    r"shape|\bdim|\bsize|channel|\bfeatures\b|\baxis\b|\baxes\b|broadcast|\brank\b|out of (bounds|range)", re.IGNORECASE
-)
-_COLOUR = re.compile(r"\x1b\[\d*m")  # of terminals, in messages from Keras
 
 
 def model_failed(form: Interface, shape: tuple[int, ...], error: BaseException) -> ModelOutputError:

@@ -13,6 +13,8 @@ from torch import Tensor
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.models.base import Classifier, Model, Regressor, with_prediction
 
+WITHIN, BEYOND = 0, 1  # the two classes; ties count as within, and so do the bounds themselves
+
 
 def at_length(classifier: Classifier, length: int, n_steps: int) -> Classifier:
     """Return a classifier of series (batch, length, features), which are padded to ``n_steps`` for the given one.
@@ -61,9 +63,6 @@ class AtLength(View):
         """Return log-probabilities (batch, classes) of series (batch, length, features), with gradients to ``x``."""
         padded = F.pad(x, (0, 0, 0, self.padded_to - self.length))
         return self.whole.log_proba(padded, torch.full((len(x),), self.length, device=x.device))
-
-
-WITHIN, BEYOND = 0, 1  # the two classes; ties count as within, and so do the bounds themselves
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,13 @@ LINES = (
     ("-.", "dashdot"),
     (":", "dot"),
 )  # for several answers, as matplotlib and plotly call them
+BEST = "best with at most so many changes"
+SHARE = "changed values (% of those that may change)"
+MEANINGS = {
+    "believed": "model and all others agree",
+    "doubtful": "the model flips, not all others follow",
+    "not reached": "the target is not reached",
+}
 
 
 class LineStyle(NamedTuple):
@@ -148,15 +155,6 @@ def moment_names(answer: Explanation, steps: Sequence[int]) -> list[str]:
 def time_label(answer: Explanation) -> str:
     """Return the label of the time axis."""
     return "time (s)" if answer.info.sampling_rate else "time (steps)"
-
-
-BEST = "best with at most so many changes"
-SHARE = "changed values (% of those that may change)"
-MEANINGS = {
-    "believed": "model and all others agree",
-    "doubtful": "the model flips, not all others follow",
-    "not reached": "the target is not reached",
-}
 
 
 class AgreementCurve(NamedTuple):

@@ -30,6 +30,17 @@ FONT = {"family": "system-ui, sans-serif", "size": 12, "color": "#222222"}
 NOTE = {"font": {"size": 12}, "x": 0, "xref": "paper", "y": 0.98}  # the title of a figure
 BEHIND = {"type": "rect", "layer": "below", "line": {"width": 0}}  # shading behind curves and maps
 MARKED = {**BEHIND, "fillcolor": style.MARK, "opacity": 0.2}
+SVG_WIDTH, SVG_LEFT, SVG_RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and margins beside the panels
+SVG_TOP, SVG_PANEL, SVG_GAP, SVG_BOTTOM = 34.0, 52.0, 20.0, 34.0
+MAX_POINTS = 400  # of a curve in SVG: about what a page can show
+MAX_TICKS = 6  # of its time axis
+SVG_DASHES = {
+    "solid": "",
+    "dash": ' stroke-dasharray="7 3"',
+    "dot": ' stroke-dasharray="2 2"',
+    "longdash": ' stroke-dasharray="9 5"',
+}
+SVG_MARK = f'fill="{style.MARK}" fill-opacity="0.25"'
 
 
 def curves_figure(answer: Explanation, *, min_height: int = 0) -> PageFigure:
@@ -288,18 +299,6 @@ def agreement_figure(agreement: drawing.AgreementCurve) -> PageFigure:
     return {"data": data, "layout": layout}
 
 
-SVG_WIDTH, SVG_LEFT, SVG_RIGHT = 720.0, 60.0, 10.0  # pixels: whole picture, and margins beside the panels
-SVG_TOP, SVG_PANEL, SVG_GAP, SVG_BOTTOM = 34.0, 52.0, 20.0, 34.0
-MAX_POINTS = 400  # of a curve in SVG: about what a page can show
-MAX_TICKS = 6  # of its time axis
-SVG_DASHES = {
-    "solid": "",
-    "dash": ' stroke-dasharray="7 3"',
-    "dot": ' stroke-dasharray="2 2"',
-    "longdash": ' stroke-dasharray="9 5"',
-}
-
-
 def curves_svg(answer: Explanation) -> str:
     """Return the curves of :func:`curves_figure` as an SVG element of an HTML page, for paper and PDF."""
     curves = drawing.curves_of(answer)
@@ -323,9 +322,6 @@ def curves_svg(answer: Explanation) -> str:
     for row, panel in enumerate(curves.panels):
         parts += _svg_panel(curves, panel, SVG_TOP + row * (SVG_PANEL + SVG_GAP))
     return "".join([*parts, *_svg_time_axis(curves, height - SVG_BOTTOM), "</svg>"])
-
-
-SVG_MARK = f'fill="{style.MARK}" fill-opacity="0.25"'
 
 
 def _svg_x(curves: drawing.Curves, times: Any) -> Any:

@@ -11,6 +11,9 @@ from sparcets.core.words import distinct, probability_below, seconds
 from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
 
 MAX_NAMES = 6  # features named in a list before the rest is counted
+LONGEST = 40  # characters of a name in a title
+
+NO_ADVICE = "This describes the model; it is no advice for treatment."
 
 
 def when_phrase(start: int, end: int, rate: float | None) -> str:
@@ -158,9 +161,6 @@ def phrases_of(answer: Explanation) -> Phrases:
     )
 
 
-LONGEST = 40  # characters of a name in a title
-
-
 def query_name(e: Explanation, i: int = 0) -> str:
     """Return the name of answer ``i``'s query, with the recorded person if known: ``trial 7, subject P3``."""
     parts = [f"query {int(e.query_index[i])}" if e.ids is None else _shortened(str(e.ids[i]))]
@@ -182,9 +182,6 @@ def has_name(e: Explanation) -> bool:
 
 def _shortened(name: str) -> str:
     return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-
-
-NO_ADVICE = "This describes the model; it is no advice for treatment."
 
 
 def advice_note(e: Explanation) -> str:

@@ -26,6 +26,9 @@ SHADE = 0.18  # opacity of marked segments
 MAX_LETTERS = 9.5  # of a title in bold, per inch of width
 PAD = 3 / 72  # inches above a title in matplotlib's constrained layout
 GRID: dict[str, Any] = {"color": "#ececec", "lw": 0.8}
+COLUMNS = 3  # panels of a history side by side
+NOT_EPOCHS = "held_out_"  # prefix of values measured once, after the fit
+SHARE_SUFFIXES = ("valid", "changed", "error", "accuracy")  # names of shares; all others are losses
 
 
 def plot_answer(answer: Explanation) -> Figure:
@@ -213,11 +216,6 @@ def add_title(figure: Figure, answer: Explanation, legend: str = "") -> None:
     note = ".  ".join(part for part in (legend, advice_note(answer)) if part)
     if note:
         figure.supxlabel(style.escape_mathtext(note), fontsize=style.TICKS)
-
-
-COLUMNS = 3  # panels of a history side by side
-NOT_EPOCHS = "held_out_"  # prefix of values measured once, after the fit
-SHARE_SUFFIXES = ("valid", "changed", "error", "accuracy")  # names of shares; all others are losses
 
 
 def plot_history(history: Mapping[str, Sequence[float]]) -> Figure:

@@ -34,6 +34,29 @@ if TYPE_CHECKING:
     from sparcets.evaluation.scores import Scores
 
 Cell: TypeAlias = str | tuple[str, float]  # markup, optionally with the number by which its column is sorted
+NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
+CHOSEN_BY = "No independent judges were asked; the verdicts rest on the models by which the answers were chosen."
+TO_JUDGE = "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
+MEANING = {
+    "unchanged": "the model already predicts the target; nothing had to change",
+    "generated": "made by the generator, a trained network",
+    "refined": "found by a search",
+    "neighbour": "taken from a real series, whole or in parts",
+    "not_found": "no answer: the target was not reached, or fewer were found than asked for; the best attempt is shown",
+}
+CAPTIONS = {
+    "frequency": "How often each value changes, over all valid answers",
+    "curves": "Before and after; changed segments are marked",
+    "map": "All changes",
+    "body": "Movement",
+    "belief": "How much may change, and who believes it",
+    "answers": "All answers to this query",
+}
+MAX_ANSWERS = 500  # shown one by one; longer pages open slowly
+WIDE = ("frequency", "body", "belief", "answers")  # span both columns
+# No external resource is loaded, even if a name in the data contains markup.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
+QUESTION = "What would have to be different for the model to say something else?"
 
 
 def table(columns: Mapping[str, str], rows: Iterable[Sequence[Cell]], attributes: str = "") -> str:
@@ -56,18 +79,6 @@ def table(columns: Mapping[str, str], rows: Iterable[Sequence[Cell]], attributes
 def badge(verdict: Verdict) -> str:
     """Return symbol and word in the verdict's colours."""
     return f'<span class="verdict {verdict.tone}">{verdict.label}</span>'
-
-
-NOT_ASKED = "No other models were asked, so that what explains the model cannot be told from what fools it."
-CHOSEN_BY = "No independent judges were asked; the verdicts rest on the models by which the answers were chosen."
-TO_JUDGE = "Run <code>sparcets evaluate</code> and pass the file it saves to <code>sparcets report --scores</code>."
-MEANING = {
-    "unchanged": "the model already predicts the target; nothing had to change",
-    "generated": "made by the generator, a trained network",
-    "refined": "found by a search",
-    "neighbour": "taken from a real series, whole or in parts",
-    "not_found": "no answer: the target was not reached, or fewer were found than asked for; the best attempt is shown",
-}
 
 
 def summary_section(e: Explanation, scores: Scores | None) -> str:
@@ -159,22 +170,6 @@ def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-CAPTIONS = {
-    "frequency": "How often each value changes, over all valid answers",
-    "curves": "Before and after; changed segments are marked",
-    "map": "All changes",
-    "body": "Movement",
-    "belief": "How much may change, and who believes it",
-    "answers": "All answers to this query",
-}
-MAX_ANSWERS = 500  # shown one by one; longer pages open slowly
-WIDE = ("frequency", "body", "belief", "answers")  # span both columns
-# No external resource is loaded, even if a name in the data contains markup.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:"
-
-QUESTION = "What would have to be different for the model to say something else?"
 
 
 def write_report(

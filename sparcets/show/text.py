@@ -19,6 +19,7 @@ from sparcets.show.phrases import Phrases, advice_note, listed, listed_up_to_max
 from sparcets.show.verdict import Conclusion, Measures, conclude, find_doubts, find_votes
 
 MIN_MARGIN = 0.1  # share of the series: shorter unchanged beginnings and ends are not mentioned
+MAX_ROWS = 10  # answers that are shown
 
 
 @dataclass(frozen=True)
@@ -199,9 +200,6 @@ def table_of_answers(e: Explanation) -> tuple[list[str], list[tuple[object, ...]
         for i in range(len(e))
     ]
     return heads, rows
-
-
-MAX_ROWS = 10  # answers that are shown
 
 
 def explanation_card(e: Explanation) -> str:

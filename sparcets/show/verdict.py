@@ -24,6 +24,24 @@ if TYPE_CHECKING:
 
 TINY = 1e-300  # instead of a limit of 0
 Measures = Mapping[str, float]  # an answer's row of Scores.per_query, or the means of a set
+MIN_LEAD = 0.2  # target's probability minus that of the next class; with less, the prediction is uncertain
+MAX_KNN_RATIO = 1.5  # distance to real series, relative to the distances among real series
+RARE_STD = 4.0  # standard deviations from the training mean
+LARGE_SHARE = 0.5  # of the entries that may change
+
+# The main measures, in the order of display: title, and the limits of good and fair; if the first is smaller, lower is
+# better.
+MEASURES = {
+    "valid": ("Validity", 0.95, 0.8),
+    "transfer": ("Transfer", 0.8, 0.5),
+    "direction": ("Direction", 0.9, 0.7),
+    "oracle": ("Oracle", 0.8, 0.5),
+    "sparsity": ("Sparsity", 0.2, 0.5),
+    "knn_ratio": ("Plausibility", 1.2, 1.5),
+    "universality": ("Universality", 0.5, 0.8),
+    "limb_deviation": ("Geometry", 0.05, 0.15),
+    "seconds": ("Time", math.nan, math.nan),
+}
 
 
 @dataclass(frozen=True)
@@ -181,12 +199,6 @@ def _outside(answer: Explanation, n: int) -> str:
     return f"{answer.feature_names[worst]} goes to {' and '.join(reached)}, where real series have {real}"
 
 
-MIN_LEAD = 0.2  # target's probability minus that of the next class; with less, the prediction is uncertain
-MAX_KNN_RATIO = 1.5  # distance to real series, relative to the distances among real series
-RARE_STD = 4.0  # standard deviations from the training mean
-LARGE_SHARE = 0.5  # of the entries that may change
-
-
 def find_doubts(answer: Explanation, measures: Measures) -> list[str]:
     """Return warnings about one valid answer, the most serious first; each a sentence without a capital letter."""
     target, share = str(answer.target_names[0]), float(answer.share_changed[0])
@@ -276,21 +288,6 @@ class Finding(NamedTuple):
     name: str
     grade: str
     sentence: str
-
-
-# The main measures, in the order of display: title, and the limits of good and fair; if the first is smaller, lower is
-# better.
-MEASURES = {
-    "valid": ("Validity", 0.95, 0.8),
-    "transfer": ("Transfer", 0.8, 0.5),
-    "direction": ("Direction", 0.9, 0.7),
-    "oracle": ("Oracle", 0.8, 0.5),
-    "sparsity": ("Sparsity", 0.2, 0.5),
-    "knn_ratio": ("Plausibility", 1.2, 1.5),
-    "universality": ("Universality", 0.5, 0.8),
-    "limb_deviation": ("Geometry", 0.05, 0.15),
-    "seconds": ("Time", math.nan, math.nan),
-}
 
 
 def quality_findings(summary: Mapping[str, Measures]) -> list[Finding]:
