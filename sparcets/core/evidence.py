@@ -33,7 +33,7 @@ TONES = {
 }
 SHAPE = ("outside", "jumps", "stretch")  # measures of plausibility that need no reference series
 TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
-MARGIN = 1.25  # of the largest real move over several steps: more is a jump
+JUMP_MARGIN = 1.25  # of the largest real move over several steps: more is a jump
 CHUNK = 1024  # answers at a time, bounding memory
 PER_CLASS = 500  # reference series of each class
 NEIGHBOURS = 5  # reference series whose mean distance counts
@@ -298,7 +298,7 @@ def excessive(
     found = np.zeros((len(spans), *made.shape), dtype=bool)
     for k, span in enumerate(spans):
         sizes = measure(made, span)
-        limit = np.maximum(MARGIN * limits[k] + TOLERANCE * info.span, measure(query, span))
+        limit = np.maximum(JUMP_MARGIN * limits[k] + TOLERANCE * info.span, measure(query, span))
         n, last = sizes.shape[1], made.shape[1] - sizes.shape[1]  # each ends that many steps after its first
         if n > 0:
             either = np.logical_or.reduce([changed[:, at : at + n] for at in range(0, last + 1, span)])

@@ -26,7 +26,7 @@ RIGID = 0.02  # relative deviation of a distance between two points, within a se
 FREE_TURN = 5.5  # radians; a joint that turns further has no limit
 TURN = 0.02  # radians by which a joint may exceed its limit without a violation
 ROUNDING = 4  # last digits of values by which a law may be off without a violation
-MARGIN = 0.01  # radians by which a limit of a joint exceeds the training data, for rounding
+JOINT_MARGIN = 0.01  # radians by which a limit of a joint exceeds the training data, for rounding
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,7 +323,7 @@ def _joints(
         if start not in directions:
             continue
         angle = bend_of(directions[start], directions[end])
-        bend = (float(np.nanmin(angle)) - MARGIN, float(np.nanmax(angle)) + MARGIN)
+        bend = (float(np.nanmin(angle)) - JOINT_MARGIN, float(np.nanmax(angle)) + JOINT_MARGIN)
         if bend[1] - bend[0] > FREE_TURN:
             continue
         joint, tip = (names[at[0]].rsplit("_", 1)[0] for at in (start, end))

@@ -131,13 +131,13 @@ def evaluate(
     measured = e.status != "unchanged"
     if not measured.all():
         notes.append(f"{(~measured).sum()} of {len(e)} answers are left out: their queries were in the target already.")
-    asked, known = e, dataset  # for the judges
+    judged, data = e, dataset  # for the judges
     if dataset is None:
         notes.append("measures that need a data set are left out (trained judges, oracle, saliency, plausibility).")
     else:
         if judges is None:
-            asked, known = with_side_features(e, dataset)
-            judges = find_judges(known, classifier, device=device, progress=progress)
+            judged, data = with_side_features(e, dataset)
+            judges = find_judges(data, classifier, device=device, progress=progress)
             if not hasattr(classifier, "architecture"):
                 notes.append("the explained model's architecture is not known; a judge may have the same one.")
             notes += _family_notes(judges, dataset)
@@ -147,9 +147,9 @@ def evaluate(
                 notes.append("c2st is that of one classifier; the other one of the two needs aeon.")
         else:
             notes.append("outlier models are fitted per class; e.plausibility compares with real series of the target.")
-    if e.side is not None and judges and asked.side is not None:
+    if e.side is not None and judges and judged.side is not None:
         notes.append(f"judges see the series alone, and not the side inputs ({', '.join(e.side)}).")
-    accuracy = accuracies(judges, known) if judges and known is not None else {}
+    accuracy = accuracies(judges, data) if judges and data is not None else {}
     notes += _weak_judges(accuracy, dataset)
     shared = [name for name in judges or {} if name in e.families]
     if shared:
@@ -158,8 +158,8 @@ def evaluate(
             "transfer_unseen is the mean over the other judges."
         )
 
-    answers, asked = e[measured], asked[measured]
-    stages = _stages(answers, asked, dataset, rows[measured], judges or {}, plausibility)
+    answers, judged = e[measured], judged[measured]
+    stages = _stages(answers, judged, dataset, rows[measured], judges or {}, plausibility)
     columns: Columns = {}
     with progress_bar("evaluating", len(stages) + 1, show=progress) as bar:
         for title, measure in stages.items():
@@ -184,18 +184,18 @@ def evaluate(
 
 def _stages(
     e: Explanation,
-    asked: Explanation,
+    judged: Explanation,
     dataset: Dataset | None,
     rows: IntArray,
     judges: Mapping[str, Judge],
     plausibility: Plausibility | None,
 ) -> dict[str, Callable[[], Columns]]:
-    """Return the functions that compute measures per answer, by title; ``asked`` are the answers as judges see them."""
+    """Return the functions that compute measures per answer, by title; ``judged`` are the answers for the judges."""
     known = rows >= 0
     skeleton = find_skeleton(e.feature_names, e.info.units)
     stages: dict[str, Callable[[], Columns]] = {"shape": lambda: _measure_plain(e)}
     if judges:
-        stages["judges"] = lambda: _measure_transfer(asked, judges)
+        stages["judges"] = lambda: _measure_transfer(judged, judges)
     if dataset is not None and (oracle := dataset.oracle) is not None and known.any():
         stages["oracle"] = lambda: {  # whether the generating process puts the counterfactual into the target class
             "oracle": _scatter((oracle(e.counterfactual[known], rows[known]) == e.target[known]).astype(float), known)

@@ -319,7 +319,7 @@ def explain_parquet(
     info = explainer._fitted()
     if info.side is not None:
         raise CapabilityError("side inputs are not read from Parquet files. Pass the series to explain(X, side=…).")
-    call = explainer._call(n_steps=info.n_steps, n_queries=1, **arguments)  # what is wrong with it raises
+    call = explainer._call(n_steps=info.n_steps, n_queries=1, **arguments)  # raises if an argument is invalid
     index = call.target.of_queries(0, 1)
     identity = {
         **identity_of(explainer, call),
