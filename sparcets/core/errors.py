@@ -41,7 +41,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-LONGEST = 200  # characters of a value that a message shows
+MAX_QUOTED = 200  # characters of a value that a message shows
 
 
 def quoted(value: object) -> str:
@@ -54,7 +54,7 @@ def quoted(value: object) -> str:
         text = " ".join(_written(value).split())
     except Exception:  # a repr may fail in any way, for example of an integer of thousands of digits
         return f"a value of type {type(value).__name__}"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}…"
 
 
 def _written(value: object) -> str:

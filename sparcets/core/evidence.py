@@ -36,7 +36,7 @@ TOLERANCE = 1e-6  # of a feature's span: differences below it are rounding
 JUMP_MARGIN = 1.25  # of the largest real move over several steps: more is a jump
 CHUNK = 1024  # answers at a time, bounding memory
 PER_CLASS = 500  # reference series of each class
-NEIGHBOURS = 5  # reference series whose mean distance counts
+DISTANCE_NEIGHBOURS = 5  # reference series whose mean distance counts
 EQUAL = 1e-5  # relative difference below which distances are equal
 
 
@@ -444,7 +444,7 @@ def _distances(a: Series, b: Series) -> FloatArray:
 
 def _mean_of_nearest(distances: FloatArray, n_references: int) -> FloatArray:
     """Return the mean of the 5 smallest distances of each row (rows, references); NaN with fewer than 2 references."""
-    k = min(NEIGHBOURS, n_references - 1)  # a reference series is no neighbour of itself
+    k = min(DISTANCE_NEIGHBOURS, n_references - 1)  # a reference series is no neighbour of itself
     if k < 1:
         return np.full(len(distances), np.nan)
     return np.asarray(np.partition(distances, k - 1, axis=1)[:, :k].mean(1))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 Rule = Literal["refuse", "forward", "mean"]
-MANY = 4096  # number of series from which `sized` keeps the batch size; with fewer series it is smaller
+MANY_SERIES = 4096  # number of series from which `sized` keeps the batch size; with fewer series it is smaller
 
 
 SIZES = {"hidden": ">= 1", "layers": ">= 1"}  # limits of networks
@@ -67,9 +67,9 @@ class ClassifierConfig(Config):
     def sized(self, n_series: int, *, steps: int = 1500) -> ClassifierConfig:
         """Return these settings for a number of series, such that training takes about as long for many as for few.
 
-        With less than ``MANY`` series, batches are a quarter as large. There are at most ``epochs`` epochs, fewer if
-        they would take more than ``steps`` steps of optimisation, but at least 10; patience is a fifth of them, or the
-        set value if that is larger.
+        With fewer than ``MANY_SERIES`` series, batches are a quarter as large. There are at most ``epochs`` epochs,
+        fewer if they would take more than ``steps`` steps of optimisation, but at least 10; patience is a fifth of
+        them, or the set value if that is larger.
 
         Examples
         --------
@@ -77,7 +77,7 @@ class ClassifierConfig(Config):
         >>> [(c.batch_size, c.epochs, c.patience) for c in map(config.sized, (200, 1_580, 14_080))]
         [(32, 60, 12), (32, 35, 7), (128, 15, 4)]
         """
-        batch_size = self.batch_size if n_series >= MANY else max(self.batch_size // 4, 1)
+        batch_size = self.batch_size if n_series >= MANY_SERIES else max(self.batch_size // 4, 1)
         rounds = math.ceil(n_series * (1 - self.validation) / batch_size)  # steps of one epoch
         epochs = min(max(steps // rounds, 10), self.epochs)
         return replace(self, batch_size=batch_size, epochs=epochs, patience=max(epochs // 5, self.patience))

@@ -37,7 +37,7 @@ SEED = spawn(0, "judge")
 LARGE_SEEDS = (1, 5)
 WINDOW = 0.1  # of the length: how far dynamic time warping may shift a series, for `distances`
 MAX_REFERENCES = 200  # series that `distances` compares with, because it is slow
-NEIGHBOURS = 3  # neighbours whose mean `distances` predicts, for numbers
+DTW_NEIGHBOURS = 3  # neighbours whose mean `distances` predicts, for numbers
 MOST_REFERENCES = 1000  # short series for numbers, of which there are more different ones than classes
 MIN_STEPS = 9  # length of the convolutions; shorter series are extended by their last value
 
@@ -144,7 +144,7 @@ class NumberJudge(_OfFamily, Regressor):
             from aeon.distances import dtw_pairwise_distance  # its regressor has no public way to the neighbours
 
             distance = np.asarray(dtw_pairwise_distance(inputs, self._references, window=WINDOW))
-        nearest = np.argsort(distance, axis=1, kind="stable")[:, :NEIGHBOURS]
+        nearest = np.argsort(distance, axis=1, kind="stable")[:, :DTW_NEIGHBOURS]
         # Without weights, the mean would not change with a series until it has other neighbours.
         apart = np.take_along_axis(distance, nearest, axis=1)
         weight = 1 / np.maximum(apart, np.finfo(np.float64).tiny ** 0.5)[..., None]

@@ -19,13 +19,13 @@ from sparcets.data.dataset import Dataset
 from sparcets.evaluation.families import choose_rows, judge_inputs, missing_families, preserve_global_state
 
 RATIOS = ("lof_ratio", "isolation_forest_ratio", "svm_ratio", "knn_ratio")
-NEIGHBOURS = 5  # of knn_ratio; a class needs more training series
+KNN_NEIGHBOURS = 5  # of knn_ratio; a class needs more training series
 AT_MOST = 2000  # training series per class to fit on, and test series per class to compare with
 _CHUNK = 1000  # series scored per call, bounding memory
 
 Score: TypeAlias = Callable[[FloatArray], FloatArray]  # of flattened series; higher for less similar ones
-FEWEST = 20  # answers for c2st; with fewer, the result is not reliable
-MOST = 400  # answers for c2st, and as many recordings, at most
+MIN_COMPARED = 20  # answers for c2st; with fewer, the result is not reliable
+MAX_COMPARED = 400  # answers for c2st, and as many recordings, at most
 DONORS = 4000  # training series among which c2st finds the nearest one to an answer, at most
 FOLDS = 5  # of c2st
 
@@ -94,7 +94,7 @@ class Plausibility:
         # Duplicates would have infinite local density.
         train = np.unique(self._real(label, "train"), axis=0)
         test = self._real(label, "test")
-        if len(train) <= NEIGHBOURS or not len(test):
+        if len(train) <= KNN_NEIGHBOURS or not len(test):
             return {}
         scores = _fit_scores(train, spawn(self.seed, f"isolation forest/{label}"))
         with preserve_warning_filters():
@@ -138,7 +138,7 @@ def _fit_scores(real: FloatArray, seed: int) -> dict[str, Score]:
         "lof_ratio": lambda x: -lof.score_samples(x),
         "isolation_forest_ratio": lambda x: -forest.score_samples(x),
         "svm_ratio": lambda x: 1 - 2 * svm.score_samples(x) / total + centre,
-        "knn_ratio": lambda x: lof.kneighbors(x, NEIGHBOURS)[0].mean(1),
+        "knn_ratio": lambda x: lof.kneighbors(x, KNN_NEIGHBOURS)[0].mean(1),
     }
 
 
@@ -162,10 +162,10 @@ def c2st(e: Explanation, dataset: Dataset, rows: IntArray) -> tuple[float, int]:
 
     chosen = np.flatnonzero(e.valid & e.changed.any((1, 2)))
     recorded = np.flatnonzero(np.isin(dataset.y_test, e.target[chosen]))
-    if len(chosen) < FEWEST or not len(recorded):
+    if len(chosen) < MIN_COMPARED or not len(recorded):
         return np.nan, len(chosen)
-    chosen = chosen[choose_rows(e.target[chosen], MOST)]
-    recorded = recorded[choose_rows(dataset.y_test[recorded], MOST)]
+    chosen = chosen[choose_rows(e.target[chosen], MAX_COMPARED)]
+    recorded = recorded[choose_rows(dataset.y_test[recorded], MAX_COMPARED)]
     donors = inputs(dataset.X_train, dataset.lengths_train, choose_rows(dataset.y_train, DONORS))
     made = inputs(e.counterfactual, e.lengths, chosen)
     X = np.concatenate([inputs(dataset.X_test, dataset.lengths_test, recorded), made])

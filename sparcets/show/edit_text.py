@@ -19,7 +19,7 @@ from sparcets.show.phrases import count, further, listed, listed_up_to_max, plac
 
 MAX_MOVES = 2  # features of a group whose change is described by numbers
 MAX_CHANGES = 8  # `free` edits of an answer that are described
-MOST = 0.8  # share of the whole change to describe, by at most so many edits
+DESCRIBED_SHARE = 0.8  # share of the whole change to describe, by at most so many edits
 MAX_FREE = 2  # `free` edits of a constraint that are described
 MAX_BRIEF = 3  # edits in a short text
 ONE_WAY = 0.5  # net change, as a share of all change, from which a feature is higher or lower on the whole
@@ -76,7 +76,7 @@ def _largest(answer: Explanation, edits: Sequence[Edit]) -> tuple[list[Edit], st
     size = np.abs(answer.delta[0]) / answer.info.scaler.scale  # (time, features)
     weights = np.array([size[edit.start : edit.end, edit.columns[0]].sum() for edit in edits])
     order = np.argsort(-weights, kind="stable")
-    n = min(MAX_CHANGES, 1 + int(np.searchsorted(weights[order].cumsum(), MOST * weights.sum())))
+    n = min(MAX_CHANGES, 1 + int(np.searchsorted(weights[order].cumsum(), DESCRIBED_SHARE * weights.sum())))
     others = [edits[k] for k in order[n:]]
     if not others:
         return [edits[k] for k in order], ""

@@ -11,7 +11,7 @@ from sparcets.core.words import distinct, probability_below, seconds
 from sparcets.motion.skeleton import LENGTHS, find_skeleton, split_axis
 
 MAX_NAMES = 6  # features named in a list before the rest is counted
-LONGEST = 40  # characters of a name in a title
+MAX_TITLE = 40  # characters of a name in a title
 
 NO_ADVICE = "This describes the model; it is no advice for treatment."
 
@@ -181,7 +181,7 @@ def has_name(e: Explanation) -> bool:
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    return name if len(name) <= MAX_TITLE else f"{name[: MAX_TITLE - 1]}…"
 
 
 def advice_note(e: Explanation) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 import sparcets as sp
 from sparcets.evaluation import outliers
-from sparcets.evaluation.outliers import FEWEST, c2st
+from sparcets.evaluation.outliers import MIN_COMPARED, c2st
 from tests.evaluation.conftest import build_explanation
 
 
@@ -47,13 +47,13 @@ def test_recordings_cannot_be_told_apart_and_noise_can(missing, monkeypatch):
 def test_only_changed_valid_answers_count_and_20_are_needed(monkeypatch):
     monkeypatch.setattr(outliers, "_scores", lambda X, is_made, asked: np.zeros((2, len(asked))))
     ds, made = data(), smooth_series(30, 5)
-    valid = np.arange(30) < FEWEST
+    valid = np.arange(30) < MIN_COMPARED
     e, _, rows = _with(ds, made, valid=valid)
-    assert c2st(e, ds, rows) == (0.5, FEWEST)
+    assert c2st(e, ds, rows) == (0.5, MIN_COMPARED)
     assert np.isnan(c2st(e, replace(ds, y_test=np.zeros_like(ds.y_test)), rows)[0])  # no recordings of class 1
     made[0] = e.query[0]  # valid, but not changed
     area, n = c2st(*_with(ds, made, valid=valid))
-    assert np.isnan(area) and n == FEWEST - 1
+    assert np.isnan(area) and n == MIN_COMPARED - 1
 
 
 def test_features_that_cannot_change_are_left_out(monkeypatch):
