@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 PLAUSIBILITY = ("distance", "outside", "jumps", "stretch")
 CURVE = ("share", "support", "valid")
+REAL = "real"  # among the families: discriminators that tell answers from recordings
 MAJORITY = 0.5  # a family agrees if more than this share of it predicts the target
-MAX_DISTANCE = 0.99  # percentile among real series
+FEWEST_FAMILIES = 3  # that are asked about a believed answer, beside the discriminators
 MAX_STRETCH = 0.1  # relative change of a limb's length
 FRAGILE = 4  # times as many changes are needed to convince the selector as to flip the model
 PREFIX = "evidence_"  # of the arrays in a file
@@ -147,6 +148,15 @@ class Evidence:
             plausibility={name: arrays[f"{PREFIX}{name}"] for name in PLAUSIBILITY},
             curve={name: arrays[f"{PREFIX}curve_{name}"] for name in CURVE},
         )
+
+
+def other_kinds(families: Sequence[str]) -> BoolArray:
+    """Return which families are models of other kinds (families,): all but the discriminators.
+
+    >>> other_kinds(("intervals", "real")).tolist()
+    [True, False]
+    """
+    return np.array([name != REAL for name in families], dtype=bool)
 
 
 def _widen(values: FloatArray, n_columns: int) -> FloatArray:

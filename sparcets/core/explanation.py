@@ -13,7 +13,7 @@ import numpy as np
 
 from sparcets.core.edits import Edit, EditLists, free_edits
 from sparcets.core.errors import DataError, OutOfRangeError, ShapeError, quoted
-from sparcets.core.evidence import FRAGILE, MAJORITY, MAX_DISTANCE, MAX_STRETCH, Evidence, shape_of
+from sparcets.core.evidence import FEWEST_FAMILIES, FRAGILE, MAJORITY, MAX_STRETCH, Evidence, other_kinds, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import (
     BoolArray,
@@ -278,14 +278,15 @@ class Explanation:
         """Conclusion on each answer.
 
         ``unchanged``: the query is in the target class already. ``not reached``: not valid. ``believed``: every family
-        agrees, the counterfactual looks real, and the model is better than chance and does not contradict itself.
-        ``trick``: fewer than half of the families agree. ``doubtful``: all others, and all valid answers of methods
-        without a selector.
+        agrees, at least three beside the discriminators, ``real``; no law of the data and no limit of recordings is
+        broken, and the model is better than chance and does not contradict itself. ``trick``: fewer than half of the
+        families agree. ``doubtful``: all others, and all valid answers of methods without a selector.
         """
         shape, doubted = self._known_evidence.plausibility, (self.reason != "") | bool(self.info.model_doubts)
-        real = (shape["distance"] <= MAX_DISTANCE) & (shape["outside"] == 0) & (shape["jumps"] == 0)
-        real &= ~(shape["stretch"] > MAX_STRETCH)  # NaN without a skeleton
-        few = (self.support > MAJORITY).sum(1) < len(self.families) / 2
+        real = (shape["outside"] == 0) & (shape["jumps"] == 0) & ~(shape["stretch"] > MAX_STRETCH)  # NaN without limbs
+        others = other_kinds(self.families)
+        real &= bool(others.sum() >= FEWEST_FAMILIES and not others.all())
+        few = (self.support[:, others] > MAJORITY).sum(1) < others.sum() / 2
         few &= ~np.isnan(self.support).any(1)
         none = ~self.valid | (self.status == "not_found")  # a missing answer may repeat one that was found
         cases = [self.status == "unchanged", none, self.believed & real & ~doubted, few]

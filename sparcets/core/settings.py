@@ -214,6 +214,7 @@ class ExplainerConfig(MethodConfig):
 
     limits: ClassVar[dict[str, str]] = MethodConfig.limits | {
         "max_series": ">= 10",
+        "discriminator_queries": ">= 0",
         "noise": ">= 0",
         "edit_price": ">= 0",
         "change_price": ">= 0",
@@ -223,6 +224,7 @@ class ExplainerConfig(MethodConfig):
     max_series: int = 2000  # training series that each of these models learns from, at most
     believed_by: Literal["families", "model"] = "families"  # "model": the explained model alone must be convinced
     proposals: Literal["auto", "generator", "search"] = "auto"  # auto: a generator proposes where there are many series
+    discriminator_queries: int = 40  # training series whose answers discriminators learn to tell from recordings
     edit_price: float = 0.03  # price of each edit of an answer; the search looks for the cheapest answer
     change_price: float = 1.0  # price of a visible change of all entries
     groups: tuple[tuple[str, ...], ...] = ()  # features that are edited together; others are grouped by the data
@@ -240,12 +242,22 @@ class ExplainerConfig(MethodConfig):
     @classmethod
     def quick(cls) -> ExplainerConfig:
         """Return settings that take a third of the time: fewer kinds of models and training series."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=600, proposals="search")
+        return cls(
+            families=("convolutions", "quantiles", "intervals"),
+            max_series=600,
+            discriminator_queries=16,
+            proposals="search",
+        )
 
     @classmethod
     def tiny(cls) -> ExplainerConfig:
         """Return settings for tests: seconds on a CPU."""
-        return cls(families=("convolutions", "quantiles", "intervals"), max_series=100, proposals="search")
+        return cls(
+            families=("convolutions", "quantiles", "intervals"),
+            max_series=100,
+            discriminator_queries=6,
+            proposals="search",
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

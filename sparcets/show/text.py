@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparcets.core.evidence import MAJORITY, VERDICTS
+from sparcets.core.evidence import MAJORITY, VERDICTS, other_kinds
 from sparcets.core.explanation import Explanation
 from sparcets.core.progress import html_card
 from sparcets.core.words import percent, seconds
@@ -162,9 +162,9 @@ def _trust(answer: Explanation, said: Phrases, measures: Measures | None) -> str
 
 def _support(answer: Explanation) -> str:
     """Return a sentence on the other models: which kinds agree."""
-    agrees = answer.support[0] > MAJORITY
-    yes = [name for name, agree in zip(answer.families, agrees, strict=True) if agree]
-    no = [name for name, agree in zip(answer.families, agrees, strict=True) if not agree]
+    others = other_kinds(answer.families)
+    asked = list(zip(np.array(answer.families)[others].tolist(), answer.support[0][others] > MAJORITY, strict=True))
+    yes, no = ([name for name, agree in asked if agree == wanted] for wanted in (True, False))
     if not yes:
         return f"Other models do not agree ({listed(no)})."
     return f"Other models agree: {', '.join(yes)}{'; not: ' if no else ''}{', '.join(no)}."

@@ -73,10 +73,10 @@ def conclude(answer: Explanation) -> Conclusion:
         return Conclusion(verdict, "the model predicts the target for this series as it is")
     if verdict.word == "not reached":
         return Conclusion(verdict, _not_reached(answer))
-    kinds = len(answer.families)
     if verdict.word == "believed":
-        all_of_them = "other models agree" if kinds == 1 else f"other models of all {kinds} kinds agree"
-        return Conclusion(verdict, f"{all_of_them}, and the changed series looks like real ones")
+        kinds = int(evidence.other_kinds(answer.families).sum())
+        agree = f"other models of all {kinds} kinds agree"
+        return Conclusion(verdict, f"{agree}, and the changed series looks like real ones")
     against = [str(answer.reason[0])] if answer.reason[0] else []
     doubts = (*answer.info.model_doubts, *against, *_disagreement(answer), *_plausibility_doubts(answer))
     if verdict.word == "trick":
@@ -96,35 +96,40 @@ def _not_reached(answer: Explanation) -> str:
 
 
 def _disagreement(answer: Explanation) -> list[str]:
-    """Return a doubt if a kind of other models does not agree, else None."""
-    support, names = answer.support[0], answer.families
+    """Return a doubt by what other models say; none if every kind agrees."""
+    others = evidence.other_kinds(answer.families)
+    support, names = answer.support[0][others], np.array(answer.families)[others].tolist()
     if not names:
         return ["no other models were asked about it"]
     if np.isnan(support).any():
         return ["it is not known what other models say about it"]
     against = [name for name, share in zip(names, support, strict=True) if share <= evidence.MAJORITY]
-    if not against:
-        return []
     if len(against) == len(names):
         return [f"other models do not agree ({', '.join(names)})"]
-    return [f"other models of {count(len(against), 'kind')} out of {len(names)} do not agree ({', '.join(against)})"]
+    doubts = []
+    if against:
+        kinds = count(len(against), "kind")
+        doubts.append(f"other models of {kinds} out of {len(names)} do not agree ({', '.join(against)})")
+    if len(names) < evidence.FEWEST_FAMILIES:
+        doubts.append(f"other models of {count(len(names), 'kind')} were asked, fewer than {evidence.FEWEST_FAMILIES}")
+    return doubts
 
 
 def _plausibility_doubts(answer: Explanation) -> list[str]:
-    """Return doubts by the comparison with real series: limbs, steps, values, distance."""
+    """Return doubts by the comparison with real series: limbs, steps, values, and what discriminators say."""
     plausibility = {name: float(values[0]) for name, values in answer.plausibility.items()}
     doubts = []
+    real = answer.support[0][~evidence.other_kinds(answer.families)]
+    if answer.families and not len(real):
+        doubts.append("no model was asked whether it looks like a recording")
+    elif (real <= evidence.MAJORITY).any():
+        doubts.append("models that tell answers from recordings recognise it")
     if plausibility["stretch"] > evidence.MAX_STRETCH:
         doubts.append(_stretched(answer))
     if plausibility["jumps"] > 0:
         doubts.append(_jumps(answer, int(plausibility["jumps"])))
     if plausibility["outside"] > 0:
         doubts.append(_outside(answer, int(plausibility["outside"])))
-    if plausibility["distance"] > evidence.MAX_DISTANCE:
-        real = phrases_of(answer).real_ones
-        doubts.append(f"it lies further from {real} than {percent(evidence.MAX_DISTANCE)} of them lie from each other")
-    elif answer.families and np.isnan(plausibility["distance"]):
-        doubts.append("there are too few real series of the target to compare it with")
     return doubts
 
 

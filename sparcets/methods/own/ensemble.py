@@ -18,10 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from sparcets.core.evidence import REAL
 from sparcets.core.progress import progress_bar, yield_to_urgent_work
 from sparcets.core.seeding import spawn
 from sparcets.core.series import FloatArray, IntArray, Scaler, Series
 from sparcets.core.settings import ClassifierConfig, ExplainerConfig
+from sparcets.methods.own.discriminator import ORDINARY, Discriminators
 from sparcets.methods.own.family import BATCH as FAMILY_BATCH
 from sparcets.methods.own.family import Family, FamilyWithin, by_length, choose_series
 from sparcets.methods.own.surrogate import distill
@@ -47,7 +49,7 @@ NETWORK_CONFIG = ClassifierConfig(hidden=16, label_smoothing=0.05, batch_size=64
 NEURAL = "neural"
 # Lead of the target over every other class that an answer should have in each family. A linear model is rarely in
 # doubt: a small lead says less there than the same one among the votes of trees.
-LEAD, LEADS = 0.1, {"convolutions": 0.6}
+LEAD, LEADS = 0.1, {"convolutions": 0.6, REAL: 0.0}
 ASKED = {"cpu": 16, "cuda": 4096}  # series per pass; on a CPU, as many as fit into its caches
 ELSEWHERE = "convolutions"  # the family that is asked on another core of a CPU: few large operations, beside many small
 
@@ -108,27 +110,27 @@ class Selector:
         Classifiers of the other families, those of one family next to each other.
     gaps
         Whether entries of the series may be missing (NaN).
-    larger_leads
-        Families whose lead has to be larger than usual, and how large.
+    leads
+        Margin that a family should have, where it is another than usual.
+    discriminators
+        Tell answers from recordings: the family ``real``, the last one; or None.
     """
 
     networks: Sequence[Classifier]
     judges: Sequence[Family | FamilyWithin]
     gaps: bool = False
-    larger_leads: Mapping[str, float] = field(default_factory=LEADS.copy)
+    leads: Mapping[str, float] = field(default_factory=LEADS.copy)
+    discriminators: Discriminators | None = None
 
     @property
     def families(self) -> tuple[str, ...]:
         """Names of the families, in the order of the columns of a belief."""
-        return ((NEURAL,) if self.networks else ()) + tuple(dict.fromkeys(judge.family for judge in self.judges))
+        kinds = [NEURAL] * bool(self.networks) + [judge.family for judge in self.judges]
+        return tuple(dict.fromkeys([*kinds, *[REAL] * (self.discriminators is not None)]))
 
     def at_length(self, n_steps: int, of: int) -> Selector:
         """Return the same classifiers for series of ``n_steps`` steps instead of ones padded to ``of``."""
         return replace(self, judges=[judge.at_length(n_steps, of) for judge in self.judges])
-
-    def leads(self, x: Tensor) -> Tensor:
-        """Return the margin that each family should have (families,), on the device of some series."""
-        return x.new_tensor([self.larger_leads.get(name, LEAD) for name in self.families])
 
     def ask(self, x: Tensor, raw: Tensor, target: Tensor) -> Belief:
         """Return what all families say.
@@ -140,9 +142,10 @@ class Selector:
         target
             Target classes (batch,).
         """
-        if not self.families:
-            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0), self.leads(x))
         names = list(self.families)
+        lead = x.new_tensor([self.leads.get(name, LEAD) for name in names])
+        if not names:
+            return Belief(x.new_zeros(len(x), 0), x.new_zeros(len(x), 0), lead)
         gains = ELSEWHERE in names and not x.is_cuda and len(x) > ASKED["cpu"]
         elsewhere = names.pop(names.index(ELSEWHERE)) if gains else None
         with one_thread_each(n_workers=1) as worker:
@@ -151,13 +154,17 @@ class Selector:
             if elsewhere is not None and other is not None:
                 said[elsewhere] = other.result()
         support, margin = (torch.stack(column, dim=1) for column in zip(*(said[f] for f in self.families), strict=True))
-        return Belief(support, margin, self.leads(x))
+        return Belief(support, margin, lead)
 
     @torch.no_grad()
     def ask_family(self, name: str, x: Tensor, raw: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return support and margin by one family (batch,); see :meth:`ask`."""
         if not len(x):
             return x.new_zeros(0), x.new_zeros(0)
+        if name == REAL:
+            assert self.discriminators is not None
+            rank = self.discriminators.rank(fill_gaps(x, otherwise=0.0) if self.gaps else x, target)
+            return (rank >= ORDINARY).float().mean(0), rank.amin(0) - ORDINARY
         judges = [judge for judge in self.judges if judge.family == name]
 
         def ask_part(rows: slice) -> Tensor:
@@ -211,6 +218,8 @@ class Ensemble:
         Of the series given here.
     double
         Whether the data are float64; if so, the classifiers receive float64.
+    discriminators
+        Tell answers from recordings; or None.
 
     Series may have missing entries (NaN) if the explained classifier takes them. It fills them in its own way; the
     other classifiers get the last value before.
@@ -225,6 +234,7 @@ class Ensemble:
     scaler: Scaler
     device: torch.device
     double: bool = False
+    discriminators: Discriminators | None = None
     _at_lengths: dict[int, Ensemble] = field(default_factory=dict, init=False, repr=False)
 
     def at_length(self, n_steps: int, of: int) -> Ensemble:
@@ -315,6 +325,12 @@ class Ensemble:
         raw = self.to_raw(x)
         return torch.cat([member(raw) for member in self.members()])
 
+    def realism(self, x: Tensor, target: Tensor) -> Tensor:
+        """Return, by kind of discriminator, the share of recordings that look no more real (kinds, batch)."""
+        if self.discriminators is None:
+            return x.new_ones(1, len(x))
+        return self.discriminators.rank(self.filled(x), target)
+
     def believe(self, x: Tensor, target: Tensor) -> Belief:
         """Return what the selector says of standardised series."""
         return self.selector.ask(x, self.to_raw(x), target)
@@ -351,6 +367,8 @@ class Members:
         Models that answers are optimised against.
     judge_networks, judges
         Models that they are chosen by.
+    discriminators
+        Those of the ensemble and those of the selector; empty until they are trained.
     """
 
     explained: Any
@@ -358,6 +376,7 @@ class Members:
     families: Sequence[Family]
     judge_networks: Sequence[Any]
     judges: Sequence[Family]
+    discriminators: tuple[Discriminators, ...] = ()
 
     @classmethod
     def train(cls, job: FitJob, rows: IntArray, model: Model, config: ExplainerConfig, seed: int) -> Members:

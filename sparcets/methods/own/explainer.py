@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sparcets.core.errors import NotFittedError
-from sparcets.core.evidence import Evidence, PlausibilityReference
+from sparcets.core.evidence import REAL, Evidence, PlausibilityReference
 from sparcets.core.explanation import Explanation
 from sparcets.core.info import SeriesInfo
 from sparcets.core.laws import Law
@@ -28,14 +29,15 @@ from sparcets.methods.own.proposals import train_generator
 from sparcets.methods.own.prototypes import Prototypes
 from sparcets.methods.own.quality import (
     ADVICE,
-    held_out_queries,
-    held_out_request,
+    class_request,
     measure_curve,
     measure_numbers,
     measure_search,
+    number_request,
     split_held_out,
     summarise,
 )
+from sparcets.methods.own.rounds import train_discriminators
 from sparcets.methods.own.search import answer
 from sparcets.methods.own.space import EditSpace
 from sparcets.methods.own.state import fit_unless_finished, model_from_arrays, model_to_arrays
@@ -74,9 +76,12 @@ def describe_fit(
     lines = ["A search answers each query.", summarise(history)]
     if model is not None and model.generator is not None:
         lines[0] = "A search answers each query, also from what a generator proposes."
-    if families:
-        lines.append(f"Answers are chosen by models of other kinds: {', '.join(families)}.")
-    else:
+    others = [name for name in families if name != REAL]
+    if others:
+        lines.append(f"Answers are chosen by models of other kinds: {', '.join(others)}.")
+    if REAL in families:
+        lines.append("Discriminators, trained on answers to training series, say whether one looks like a recording.")
+    if not families:
         lines.append(f"The {kind} alone decides: answers may be adversarial, and show what flips it, not what is true.")
     if model is not None:
         lines += weaker_than_families(model.ensemble)
@@ -154,7 +159,7 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         """The method's name in the registry."""
         return "sparcets"
 
-    # Fit: an ensemble, a selector, real series, laws and groups.
+    # Fit: an ensemble, a selector, real series, laws and groups, and discriminators.
 
     def _fit(self, job: FitJob) -> None:
         self._model, self._number_model = None, None
@@ -176,8 +181,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
         config, seed = self.config, spawn(self.config.seed, "attempt 0")
         rows, held_out = split_held_out(job.y, spawn(seed, "held out"), job.subjects)
         if job.info.outcome:
-            numbers = self._number_model = fit_number_model(job, rows, self._regressor, config, seed)
-            self.history_ = measure_numbers(numbers, job, held_out, self._regressor)
+            numbers = fit_number_model(job, rows, self._regressor, config, seed)
+            own, most, regressor = spawn(seed, "rounds"), config.discriminator_queries // 2, self._regressor
+            asked = [number_request(numbers, job, rows, regressor, most=most, sign=sign) for sign in (1, -1)]
+            one_class = np.zeros(len(rows), dtype=np.int64)
+            trained = train_discriminators(asked, job.series[rows], one_class, own, progress=job.progress)
+            numbers = replace(numbers, members=replace(numbers.members, discriminators=trained))
+            self._number_model, self.history_ = numbers, measure_numbers(numbers, job, held_out, regressor)
         else:
             ensemble = train_ensemble(job, rows, self.classifier, config, seed)
             proposer: GatedGenerator | None = None
@@ -192,9 +202,13 @@ class Explainer(BaseExplainer[ExplainerConfig]):
                 prices=(config.edit_price, config.change_price),
                 generator=proposer,
             )
-            queries, target = held_out_queries(job, held_out, self.classifier, seed)
+            own, most = spawn(seed, "rounds"), config.discriminator_queries
+            asked = [(model, class_request(job, rows, self.classifier, own, most=most))]
+            trained = train_discriminators(asked, job.series[rows], job.y[rows], own, progress=job.progress)
+            if trained:
+                self._model = model = model.with_discriminators(*trained)
             with threads_for(job.X[:CPU_BATCH].size):
-                measured = measure_search(model, held_out_request(job, queries, target, self.classifier))
+                measured = measure_search(model, class_request(job, held_out, self.classifier, seed))
             self.history_ = {**history, **measured}
         text = summarise(self.history_)
         log.info(text)

@@ -48,7 +48,7 @@ class RidgeHead(nn.Module):
 
     @classmethod
     def fit(cls, inputs: Tensor, y: np.ndarray[Any, Any], n_classes: int | None = None) -> tuple[RidgeHead, FloatArray]:
-        """Fit by one eigendecomposition; return the head and the leave-one-out predictions (batch, outputs).
+        """Fit by one eigendecomposition; return the head and its leave-one-out outputs (batch, outputs).
 
         The penalty is the one with the least leave-one-out error, the temperature of classes the one with the best
         leave-one-out likelihood, so that a head on few series is not surer than it should be. Without ``n_classes``,
@@ -84,7 +84,7 @@ class RidgeHead(nn.Module):
             name: torch.as_tensor(array, dtype=torch.float32, device=shift.device)
             for name, array in (("weight", factor * weight), ("bias", factor * Y.mean(0)), ("accuracy", accuracy))
         }
-        return cls(shift=shift, scale=scale, **of_device), left_out
+        return cls(shift=shift, scale=scale, **of_device), factor * left_out
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Return logits (batch, classes), or numbers (batch, outputs)."""

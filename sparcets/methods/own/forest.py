@@ -110,7 +110,7 @@ class Forest(nn.Module):
         max_depth: int | None,
         seed: int,
     ) -> tuple[Forest, FloatArray | None]:
-        """Grow trees; return the forest and, of numbers, its predictions out of bag (batch, outputs).
+        """Grow trees; return the forest and what it gives each series out of bag (batch, outputs), if trees have bags.
 
         Labels ``y`` are of ``n_classes`` classes, some of which may have no series; or numbers (batch, outputs), of
         which the accuracy is the share of their variance that is explained. Without ``max_depth`` trees are of any
@@ -161,7 +161,9 @@ class Forest(nn.Module):
             width=WIDTH * inputs.std(0)[tensors["feature"]] + 1e-6,
             accuracy=torch.tensor(getattr(grown, "oob_score_", 1.0), dtype=torch.float32, device=inputs.device),
         )
-        return forest, None if n_classes is not None else grown.oob_prediction_.reshape(y.shape)
+        if not bagged:
+            return forest, None
+        return forest, grown.oob_prediction_.reshape(y.shape) if n_classes is None else grown.oob_decision_function_
 
     def log_proba(self, inputs: Tensor) -> Tensor:
         """Return log-probabilities (batch, classes), bounded, with gradients through smooth splits."""

@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sparcets.core.evidence import PlausibilityReference
+from sparcets.core.evidence import REAL, PlausibilityReference
 from sparcets.core.info import Outcome, SeriesInfo
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray, IntArray, Series
 from sparcets.core.settings import ExplainerConfig
 from sparcets.core.target import is_within
+from sparcets.methods.own.discriminator import Discriminators
 from sparcets.methods.own.ensemble import (
     LEVEL_SERIES,
     MAX_LEVEL,
@@ -86,7 +87,13 @@ class FittedModel:
         ensemble, selector = self.ensemble, self.ensemble.selector
         judges: Any = selector.judges  # as they were trained: views of regressors are for one target only
         families: Any = ensemble.families
-        return Members(ensemble.explained, ensemble.networks, families, selector.networks, judges)
+        known = tuple(one for one in (ensemble.discriminators, selector.discriminators) if one is not None)
+        return Members(ensemble.explained, ensemble.networks, families, selector.networks, judges, known)
+
+    def with_discriminators(self, own: Discriminators, judges: Discriminators) -> FittedModel:
+        """Return the same model with discriminators of the ensemble and of the selector."""
+        selector = replace(self.ensemble.selector, discriminators=judges)
+        return replace(self, ensemble=replace(self.ensemble, discriminators=own, selector=selector))
 
     @property
     def family_names(self) -> tuple[str, ...]:
@@ -177,7 +184,11 @@ class NumberModel:
     def family_names(self) -> tuple[str, ...]:
         """Names of the families that answers are chosen by."""
         judges = (judge.family for judge in self.members.judges)
-        return (*((NEURAL,) if self.members.judge_networks else ()), *judges)
+        return (
+            *((NEURAL,) if self.members.judge_networks else ()),
+            *judges,
+            *[REAL][: len(self.members.discriminators)],
+        )
 
     def within(self, goal: Goal) -> FittedModel:
         """Return what was fitted for the two classes of a goal."""
@@ -199,7 +210,7 @@ class NumberModel:
                 networks=[of_network(net) for net in members.judge_networks],
                 judges=[FamilyWithin(judge, standard) for judge in members.judges],
                 gaps=self.gaps,
-                larger_leads={},
+                leads={REAL: 0.0},
             ),
             scaler=self.info.scaler,
             device=self.device,
@@ -209,7 +220,7 @@ class NumberModel:
         long = self.long
         if long is not None and self.long_numbers is not None:
             long = replace(long, prototypes=self._restricted(long.prototypes, self.long_numbers, goal))
-        return FittedModel(
+        model = FittedModel(
             ensemble=ensemble,
             prototypes=self._restricted(self.prototypes, self.prototype_numbers, goal),
             reference=self.reference.restricted(np.flatnonzero(inside)),
@@ -217,6 +228,7 @@ class NumberModel:
             prices=self.prices,
             long=long,
         )
+        return model.with_discriminators(*members.discriminators) if members.discriminators else model
 
     def _restricted(self, prototypes: Prototypes, numbers: FloatArray, goal: Goal) -> Prototypes:
         """Return the prototypes labelled and predicted within a goal; if there are few, also the closest to it.

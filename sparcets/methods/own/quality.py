@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from sparcets.core.evidence import other_kinds
 from sparcets.core.seeding import generator
 from sparcets.core.series import FloatArray, IntArray, Series, differs
 from sparcets.core.target import is_within
@@ -46,8 +47,10 @@ def split_held_out(y: IntArray, seed: int, subjects: Any = None) -> tuple[IntArr
     return learn, held_out
 
 
-def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: int) -> tuple[IntArray, IntArray]:
-    """Return held-out queries and their targets: every other class in turn, or the one target of the fit."""
+def class_request(
+    job: FitJob, rows: IntArray, classifier: Classifier, seed: int, *, most: int = MAX_SEARCHED
+) -> Request:
+    """Return the request of some training series to be of every other class in turn, or of the target of the fit."""
     rows = generator(seed, SEED).permutation(rows)
     K = job.info.n_classes
     if job.target is None:
@@ -57,10 +60,10 @@ def held_out_queries(job: FitJob, rows: IntArray, classifier: Classifier, seed: 
         target = np.full(len(rows), job.target)
     # Queries that are predicted as their target already would count as answers that change nothing.
     there = classifier.outputs_unchecked(job.series[rows]).argmax(1) == target
-    return rows[~there][:MAX_SEARCHED], target[~there][:MAX_SEARCHED]
+    return _request(job, rows[~there][:most], target[~there][:most], classifier)
 
 
-def held_out_request(job: FitJob, rows: IntArray, target: IntArray, classifier: Classifier) -> Request:
+def _request(job: FitJob, rows: IntArray, target: IntArray, classifier: Classifier) -> Request:
     """Return the request of some training series, under the standing constraints."""
     series = job.series[rows]
     return Request(series=series, target=target, classifier=classifier, info=job.info, constraints=job.constraints)
@@ -101,18 +104,29 @@ def measure_numbers(
     model: NumberModel, job: FitJob, held_out: IntArray, regressor: Regressor
 ) -> dict[str, list[float]]:
     """Measure the search on held-out series of a regressor, from low first numbers to high ones."""
+    asked, request = number_request(model, job, held_out, regressor)
+    with threads_for(job.X[:CPU_BATCH].size):
+        return measure_search(asked, request)
+
+
+def number_request(
+    model: NumberModel, job: FitJob, rows: IntArray, regressor: Regressor, *, most: int = MAX_SEARCHED, sign: int = 1
+) -> tuple[FittedModel, Request]:
+    """Return the request to make low first numbers high (``sign`` 1), or high ones low (-1), and the model for it.
+
+    At most ``most`` of the training series ``rows`` are queries.
+    """
     numbers, outcome = job.numbers, model.outcome
     bounds = np.broadcast_to([-np.inf, np.inf], (numbers.shape[1], 2)).copy()
-    bounds[0, 0] = np.quantile(numbers[:, 0], 0.75)
-    goal = Goal(bounds, ("a high number", "another number"))
-    low = numbers[held_out, 0] <= np.median(numbers[:, 0])
-    low &= ~is_within(regressor.outputs_unchecked(job.series[held_out]), bounds)
-    rows = held_out[low][:MAX_SEARCHED]
-    target = np.full(len(rows), WITHIN, dtype=np.int64)
+    bounds[0, 0 if sign > 0 else 1] = np.quantile(numbers[:, 0], 0.5 + 0.25 * sign)
+    goal = Goal(bounds, (f"a {'high' if sign > 0 else 'low'} number", "another number"))
+    far = sign * numbers[rows, 0] <= np.median(sign * numbers[:, 0])
+    far &= ~is_within(regressor.outputs_unchecked(job.series[rows]), bounds)
+    chosen = rows[far][:most]
+    target = np.full(len(chosen), WITHIN, dtype=np.int64)
     classifier = Within(regressor, goal, outcome.scale)
-    request = held_out_request(replace(job, info=replace(job.info, class_names=goal.names)), rows, target, classifier)
-    with threads_for(job.X[:CPU_BATCH].size):
-        return measure_search(model.within(goal), request)
+    request = _request(replace(job, info=replace(job.info, class_names=goal.names)), chosen, target, classifier)
+    return model.within(goal), request
 
 
 SHARES = tuple(2.0 ** (-i / 2) for i in range(13))  # parts of an answer's changes that are tried alone, 1 to 1/64
@@ -125,6 +139,8 @@ def measure_curve(request: Request, made: FloatArray, model: FittedModel) -> Map
     few already flip the explained classifier. ``made`` answers the queries row by row.
     """
     columns: dict[str, list[FloatArray]] = {"share": [], "support": [], "valid": []}
+    # Parts of an answer end abruptly, which the discriminators see: they are not asked.
+    others = other_kinds(model.family_names)
     entries, scale = np.maximum(request.n_free(), 1), request.info.scaler.scale
     changed = differs(made, request.X)
     delta = torch.as_tensor(np.where(changed, (made.astype(np.float64) - request.X) / scale, 0.0))
@@ -133,7 +149,7 @@ def measure_curve(request: Request, made: FloatArray, model: FittedModel) -> Map
         most = np.ceil(share * n_changes)
         part = request.apply_limits(np.where(rank < most[:, None, None], made, request.X))
         series, n = request.series.with_values(part), differs(part, request.X).sum((1, 2))
-        support = model.believe(series, request.target).support
+        support = model.believe(series, request.target).support[:, torch.as_tensor(others)]
         least = support.amin(1) if support.shape[1] else support.new_full((len(part),), torch.nan)
         proba = request.classifier.outputs_unchecked(series)
         point = {"share": n / entries, "support": least.cpu().double().numpy(), "valid": request.is_reached(proba)}

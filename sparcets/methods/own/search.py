@@ -7,28 +7,33 @@ stay as convinced as by a real series. What is left is a short list of edits; th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sparcets.core.edits import KINDS, NEEDS, Edit, EditLists, apply_edits
 from sparcets.core.evidence import MAJORITY, compare_shape
+from sparcets.core.progress import yield_to_urgent_work
+from sparcets.core.seeding import generator
 from sparcets.core.series import BoolArray, FloatArray, Series, differs
 from sparcets.core.words import percent
+from sparcets.methods.own.discriminator import ORDINARY, TYPICAL
 from sparcets.methods.own.ensemble import Belief, Ensemble, standardised
 from sparcets.methods.own.model import FittedModel
 from sparcets.methods.own.projection import Projection
 from sparcets.methods.own.proposals import propose
 from sparcets.methods.own.space import EditSpace, Group
-from sparcets.methods.own.windows import ALL, Course, Move, State, Windows
+from sparcets.methods.own.states import ALL, Candidate, Course, Move, State, Windows
 from sparcets.methods.request import Answers, Request
 from sparcets.training.device import threads_for
 
 NARROWEST = 2  # parts that a window has at least, unless a cap asks for fewer
 ROUNDS = 24
+NEAREST = 24  # real series of the target, from which those are chosen that need the least change
 DONORS = (6, 6)  # real series that a search starts from, one batch after the other until one is believed
 # Courses made of the query itself: other levels, in standard deviations, other sizes, times and smoother ones.
 LEVELS, SIZES, SHIFTS, REACHES = (1.0, 2.0), (0.5, 1.5), (-1 / 8, -1 / 16, 1 / 16, 1 / 8), (1, 3)
@@ -40,56 +45,9 @@ NARROWER = 1e-5  # price of each part of a window
 VISIBLE = 0.1  # standard deviations from which on a change is visible
 MOST_DOUBT = 6.0  # beyond which a head's log-probability says nothing of a direction
 BATCH = {"cpu": 32, "cuda": 2048}  # candidates per pass
+MIXTURES = 8  # of each query that discriminators learn from
 MAX_OVERLAP = 0.5  # of the changed entries of different answers
 STEPS_BACK = (0, 1, 2, 4, 8)  # from the last state, that the selector is asked about
-
-
-@dataclass(eq=False)
-class Found:
-    """A candidate, and what was said of it.
-
-    Attributes
-    ----------
-    state, course
-        Where it comes from.
-    series
-        Counterfactual (time, features).
-    score, margin
-        How convinced the least convinced head is, relative to real series; and by how much the explained model prefers
-        the target.
-    price
-        Visible changes, and edits.
-    real
-        Whether it keeps the limits of recordings and the laws.
-    n_edits
-        Number of edits, those of the constraints too.
-    needs
-        Who needs the edit of each group.
-    """
-
-    state: State
-    course: Course
-    series: FloatArray
-    score: float
-    margin: float
-    price: float
-    real: bool
-    n_edits: int = 0
-    needs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    valid: bool = False
-    believed: bool = False
-    proba: FloatArray | None = None
-    support: FloatArray | None = None
-
-    @property
-    def standing(self) -> tuple[bool, bool, bool]:
-        """Better ones are larger: valid, believed and real, believed."""
-        return self.valid, self.believed and self.real, self.believed
-
-    @property
-    def rank(self) -> tuple[bool, bool, bool, float]:
-        """Better ones are larger: by standing, and then by fewer changes."""
-        return *self.standing, -self.price if self.valid else self.margin
 
 
 def answer(request: Request, model: FittedModel) -> Answers:
@@ -129,7 +87,23 @@ def answer(request: Request, model: FittedModel) -> Answers:
     )
 
 
-def _search(request: Request, model: FittedModel) -> tuple[QuerySearch, list[Found]]:
+def candidates(request: Request, model: FittedModel, seed: int) -> Iterator[tuple[int, FloatArray]]:
+    """Yield the target of each query, and all answers to it that reach the target (answers, time, features).
+
+    With them come mixtures of the query and real series at random, in which any part of the query may be left: what
+    the discriminators have not seen, they do not know.
+    """
+    rng = generator(seed, "mixtures")
+    with threads_for(BATCH["cpu"] * request.X[0].size):
+        for i in range(len(request)):
+            yield_to_urgent_work()
+            search = QuerySearch(request.select(np.array([i])), model)
+            search.run()
+            made = [one.series[None] for one in search.offered if one.valid]
+            yield search.target, np.concatenate([*made, search.mixtures(rng)])
+
+
+def _search(request: Request, model: FittedModel) -> tuple[QuerySearch, list[Candidate]]:
     """Return the search for one query and what it found; one that breaks laws only if none that keeps them is valid."""
     search = QuerySearch(request, model)
     found = search.run()
@@ -168,7 +142,8 @@ class QuerySearch:
         self.windows = Windows(len(self.query), self.projection.borders)
         self.own = self.space.coordinates.to_coordinates(self.query)
         self.most = None if request.at_most is None else int(request.at_most[0])
-        self.enough: Found | None = None  # the first that would do without the caps
+        self.enough: Candidate | None = None  # the first that would do without the caps
+        self.offered: list[Candidate] = []  # what was found by every course
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -181,11 +156,28 @@ class QuerySearch:
     def donors(self) -> list[Course]:
         """The nearest real series of the target."""
         own = standardised(self.request.series, self.prototypes.scaler, gaps=True).values
-        found = self.prototypes.nearest(torch.as_tensor(own), np.array([self.target]), sum(DONORS))[0]
+        found = self.prototypes.nearest(torch.as_tensor(own), np.array([self.target]), NEAREST)[0]
         found = found[found >= 0]
         values = self.space.coordinates.to_coordinates(self.prototypes.series.values[found])
         rows = self.prototypes.rows[found].tolist()
-        return [Course("follow", 1.0, course, row) for course, row in zip(values, rows, strict=True)]
+        courses = [Course("follow", 1.0, course, row) for course, row in zip(values, rows, strict=True)]
+        asked = self.ask([self.whole] * len(courses), courses)
+        asked.sort(key=lambda one: (one.margin <= 0, not one.real, one.price))
+        return [one.course for one in asked[: sum(DONORS)]]
+
+    @property
+    def whole(self) -> State:
+        """The state in which every group follows at all steps."""
+        return State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
+
+    def mixtures(self, rng: np.random.Generator) -> FloatArray:
+        """Return series (mixtures, time, features) in which each group follows a real series in any window, or not."""
+        n, n_groups = MIXTURES * bool(self.donors), len(self.groups)
+        ends = np.sort(rng.integers(0, self.windows.n_parts + 1, (n, n_groups, 2)), axis=2)
+        ends[rng.random((n, n_groups)) < 1 / 3] = 0, self.windows.n_parts
+        ends[rng.random((n, n_groups)) < 1 / 2] = 0
+        courses = [self.donors[int(k)] for k in rng.integers(0, max(1, len(self.donors)), n)]
+        return self.projection(self.make([State(windows) for windows in ends], courses)) if n else self.query[None][:0]
 
     def made_of_query(self) -> list[Course]:
         """Return the courses that are made of the query itself."""
@@ -229,7 +221,7 @@ class QuerySearch:
         changed = self.own + weights * np.nan_to_num(np.stack([course.values for course in courses]) - self.own)
         return self.space.coordinates.to_series(changed, np.broadcast_to(self.query, changed.shape))
 
-    def ask(self, states: Sequence[State], courses: Sequence[Course]) -> list[Found]:
+    def ask(self, states: Sequence[State], courses: Sequence[Course]) -> list[Candidate]:
         """Return candidates with what the ensemble says of them."""
         if not states:
             return []
@@ -244,11 +236,19 @@ class QuerySearch:
         price += NARROWER * np.array([np.diff(state.windows).sum() for state in states])  # of equal ones, the narrowest
         real = self._are_real(made)
         said = [values.tolist() for values in (score, margin, price, real, n_edits)]
-        return [Found(*one) for one in zip(states, courses, made, *said, strict=True)]
+        return [Candidate(*one) for one in zip(states, courses, made, *said, strict=True)]
+
+    @cached_property
+    def realism(self) -> Tensor:
+        """How real an answer has to look (kinds,): as a typical recording, or as the query if that looks less real."""
+        x = self.ensemble.standardise(self.query[None])
+        classes = torch.arange(self.ensemble.levels.shape[1], device=x.device)
+        own = self.ensemble.realism(x.expand(len(classes), -1, -1), classes).amax(1)
+        return own.clamp(ORDINARY, TYPICAL)
 
     @torch.no_grad()
     def _convinced(self, made: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return how convinced the least convinced head is (series,), and the lead of the target (series,)."""
+        """Return how convinced the least convinced head or discriminator is, and the lead of the target (series,)."""
         ensemble, target = self.ensemble, self.target
         x, size = ensemble.standardise(made), BATCH[ensemble.device.type]
         proba = torch.cat([ensemble.log_proba(part) for part in torch.split(x, size)], 1).exp().double()
@@ -259,6 +259,8 @@ class QuerySearch:
         if self.request.confidence is not None:
             lead = torch.minimum(lead, own[0] - self.request.confidence)
         score = (own / ensemble.levels[:, target, None]).clamp(max=1.0).amin(0)
+        realism = ensemble.realism(x, torch.full((len(x),), target, device=x.device)) / self.realism[:, None]
+        score = torch.minimum(score, realism.clamp(max=1.0).amin(0))
         return score.cpu().numpy(), lead.cpu().numpy()
 
     def n_changed(self, made: FloatArray) -> int:
@@ -267,13 +269,13 @@ class QuerySearch:
 
     # The search.
 
-    def run(self) -> list[Found]:
+    def run(self) -> list[Candidate]:
         """Return different answers, the best first; the first may be no more than the best attempt."""
         if not self.groups:
             return [self._nothing()]
-        whole = State(np.array([[0, self.windows.n_parts]] * len(self.groups)))
-        offered = self._offered(self._between_frozen()) if self.projection.borders else []
-        if not any(one.standing[:2] == (True, True) for one in offered):
+        whole = self.whole
+        offered = self.offered = self._offered(self._between_frozen()) if self.projection.borders else []
+        if not any(one.good for one in offered):
             offered += self._offered(whole)
         if not offered:
             return [self._nothing()]
@@ -295,18 +297,15 @@ class QuerySearch:
         free = [np.logical_and.reduce(self.projection.free[:, group.columns], axis=1) for group in self.groups]
         return State(np.array([self.windows.longest(steps) for steps in free]))
 
-    def _offered(self, start: State) -> list[Found]:
+    def _offered(self, start: State) -> list[Candidate]:
         """Return what is found from a state by all courses; of the real series, more only if the first do not do."""
-        offered = self._from(start, self._working(start, [*self.proposed(), *self.made_of_query()]))
-        first = 0
-        for size in DONORS:
-            offered += self._from(start, self.donors[first : first + size])
-            first += size
-            if any(one.standing[:2] == (True, True) for one in offered):
-                break
+        courses = self._working(start, [*self.proposed(), *self.made_of_query()]) + self.donors[: DONORS[0]]
+        offered = self._from(start, courses)
+        if not any(one.good for one in offered):
+            offered += self._from(start, self.donors[DONORS[0] :])
         return offered
 
-    def is_whole(self, one: Found) -> bool:
+    def is_whole(self, one: Candidate) -> bool:
         """Return whether an answer is the whole course of a real series."""
         everywhere = (one.state.windows == [0, self.windows.n_parts]).all()
         return bool(one.course.row is not None and one.state.amount == 1 and everywhere)
@@ -315,23 +314,30 @@ class QuerySearch:
         """Return the courses that convince the explained model where all groups follow them."""
         return [one.course for one in self.ask([whole] * len(courses), courses) if one.margin > 0]
 
-    def _others(self, whole: State, best: Found) -> list[Found]:
+    def _others(self, whole: State, best: Candidate) -> list[Candidate]:
         """Return what is found without one of the groups of an answer."""
-        found: list[Found] = []
+        found: list[Candidate] = []
         for group in np.flatnonzero(best.state.windows[:, 1] > best.state.windows[:, 0]):
             windows = whole.windows.copy()
             windows[group] = 0
             found += self._from(State(windows), self.donors[:OTHERS])
         return found
 
-    def _differ(self, one: Found, other: Found) -> bool:
+    def _differ(self, one: Candidate, other: Candidate) -> bool:
         mine, others = (differs(found.series, self.query) for found in (one, other))
         return bool((mine & others).sum() <= MAX_OVERLAP * (mine | others).sum())
 
-    def _from(self, start: State, courses: Sequence[Course]) -> list[Found]:
+    def _from(self, start: State, courses: Sequence[Course]) -> list[Candidate]:
         """Return the best candidate that each course leads to."""
         begun = self.ask([start] * len(courses), courses)
-        weak = [i for i, one in enumerate(begun) if one.margin <= 0 and one.course.kind == "follow"]
+        follow = [i for i, one in enumerate(begun) if one.course.kind == "follow"]
+        unreal = [i for i in follow if not begun[i].real]
+        for amount in WEAKER if unreal else ():  # of the way to a series of somebody else, whose limits are others
+            less = self.ask([start._replace(amount=amount)] * len(unreal), [courses[i] for i in unreal])
+            for i, one in zip(unreal, less, strict=True):
+                begun[i] = one if one.real and one.margin > 0 else begun[i]
+            unreal = [i for i in unreal if not begun[i].real]
+        weak = [i for i in follow if begun[i].margin <= 0]
         for amount in AMOUNTS if weak else ():
             state = start._replace(amount=amount)
             for i, one in zip(weak, self.ask([state] * len(weak), [courses[i] for i in weak]), strict=True):
@@ -341,12 +347,14 @@ class QuerySearch:
             for i in weak:
                 alone = self.ask(states := start.alone(), [courses[i]] * len(states))
                 begun[i] = max([begun[i], *alone], key=lambda one: one.margin)
-        return [self._last_believed(self._within_caps(trail)) for trail in self._give_up([[one] for one in begun])]
+        return self._last_believed([self._within_caps(trail) for trail in self._give_up([[one] for one in begun])])
 
-    def _give_up(self, trails: list[list[Found]]) -> list[list[Found]]:
+    def _give_up(self, trails: list[list[Candidate]]) -> list[list[Candidate]]:
         """Give up what is not needed, round by round; return the states that each start passed."""
-        active = [i for i, trail in enumerate(trails) if trail[-1].margin > 0]
-        enough = [ENOUGH * min(1.0, trail[0].score) for trail in trails]
+        working = [i for i, trail in enumerate(trails) if trail[-1].margin > 0]
+        working = [i for i in working if trails[i][0].real] or working
+        enough = ENOUGH * min(1.0, max((trails[i][0].score for i in working), default=1.0))
+        active = [i for i in working if trails[i][0].score >= enough]
         needed: list[set[Move]] = [set() for _ in trails]  # what could not be given up, and is not tried again soon
         tried_again = set[int]()
         for _ in range(ROUNDS):
@@ -360,11 +368,13 @@ class QuerySearch:
                 for (k, move), one in zip(moves, found, strict=True):
                     if k != i:
                         continue
-                    if one.score < enough[i] or one.margin <= 0:
+                    if one.score < enough or one.margin <= 0:
                         needed[i].add(move)
-                    elif trails[i][0].real and not one.real:
+                    elif trails[i][-1].real and not one.real:
                         continue  # no recording moves like that; a wider or a narrower window may
-                    elif one.price < trails[i][-1].price - 1e-6 and (best is None or one.price < best.price):
+                    elif one.price < trails[i][-1].price - 1e-6 and (
+                        best is None or (best.real, -best.price) < (one.real, -one.price)
+                    ):
                         best = one
                 if best is not None:
                     trails[i].append(best)
@@ -375,19 +385,19 @@ class QuerySearch:
                     needed[i] = {move for move in needed[i] if move.last}
         return trails
 
-    def _moves(self, one: Found, narrowest: int) -> list[Move]:
+    def _moves(self, one: Candidate, narrowest: int) -> list[Move]:
         """Return what can be given up of a candidate: windows and, where constraints alter it, a part of its amount."""
         moves = one.state.moves(narrowest)
         if one.n_edits > one.state.n_edits and one.course.kind == "follow" and one.state.amount > WEAKER[-1]:
             moves += [Move(ALL, 0, 1, one.state.amount * share) for share in WEAKER]
         return moves
 
-    def _fits(self, one: Found) -> bool:
+    def _fits(self, one: Candidate) -> bool:
         """Return whether a candidate obeys the caps."""
         most, edits = self.most, self.request.edits
         return (most is None or self.n_changed(one.series) <= most) and (edits is None or one.n_edits <= edits)
 
-    def _within_caps(self, trail: list[Found]) -> list[Found]:
+    def _within_caps(self, trail: list[Candidate]) -> list[Candidate]:
         """Go on below the caps, convinced or not; then more is done of the little that is left."""
         if self._fits(trail[-1]):
             return [one for one in trail if self._fits(one)]
@@ -410,30 +420,36 @@ class QuerySearch:
             now = enough[0] if enough else max([now, *more], key=lambda one: one.margin)
         return [now]
 
-    def _last_believed(self, trail: list[Found]) -> Found:
-        """Return the last state of a trail that is valid, believed and looks real; else the best of some."""
-        tried: list[Found] = []
+    def _last_believed(self, trails: Sequence[list[Candidate]]) -> list[Candidate]:
+        """Return the last state of each trail that is valid, believed and looks real; else the best of some."""
+        tried: list[list[Candidate]] = [[] for _ in trails]
         for back in STEPS_BACK:
-            if back < len(trail):
-                one = trail[len(trail) - 1 - back]
-                self._review(one)
-                tried.append(one)
-                if one.standing[:2] == (True, True):
-                    break
-        return max(tried, key=lambda one: one.rank)
+            asked = [
+                (i, trail[-1 - back])
+                for i, trail in enumerate(trails)
+                if back < len(trail) and not any(one.good for one in tried[i])
+            ]
+            self._review([one for _, one in asked])
+            for i, one in asked:
+                tried[i].append(one)
+        return [max(some, key=lambda one: one.rank) for some in tried]
 
-    def _review(self, one: Found) -> None:
-        """Ask the user's model and the selector about a candidate, as its edits give it."""
-        edits = self._all_edits(one)
-        one.series = apply_edits(self.query, edits)
-        made = one.series[None]
-        one.proba = self.request.classifier.outputs_unchecked(Series(made))[0]
-        one.n_edits = len(edits)
-        one.valid = self._fits(one) and self._reached(one.proba)
-        belief = self._believe(made)
-        one.support = belief.support[0].cpu().double().numpy()
-        one.believed = bool(belief.believed[0])
-        one.real = bool(self._are_real(made)[0])
+    def _review(self, found: Sequence[Candidate]) -> None:
+        """Ask the user's model and the selector about candidates, as their edits give them."""
+        if not found:
+            return
+        edits = [self._all_edits(one) for one in found]
+        made = np.stack([apply_edits(self.query, own) for own in edits])
+        proba, belief = self.request.classifier.outputs_unchecked(Series(made)), self._believe(made)
+        support, believed = (values.cpu().numpy() for values in (belief.support.double(), belief.believed))
+        real = self._are_real(made)
+        for i, one in enumerate(found):
+            one.series, one.n_edits, one.proba, one.support = made[i], len(edits[i]), proba[i], support[i]
+            one.valid, one.believed, one.real = (
+                self._fits(one) and self._reached(proba[i]),
+                bool(believed[i]),
+                bool(real[i]),
+            )
 
     def _reached(self, proba: FloatArray) -> bool:
         """Return whether probabilities (classes,) of an answer reach the target."""
@@ -479,7 +495,7 @@ class QuerySearch:
             steps=len(self.query),
         )
 
-    def _smooth_edits(self, one: Found) -> list[Edit]:
+    def _smooth_edits(self, one: Candidate) -> list[Edit]:
         """Return the edits of a state."""
         course, edits = one.course, []
         for group, (first, last) in zip(self.groups, one.state.windows.tolist(), strict=True):
@@ -505,11 +521,11 @@ class QuerySearch:
             )
         return edits
 
-    def _all_edits(self, one: Found) -> list[Edit]:
+    def _all_edits(self, one: Candidate) -> list[Edit]:
         """Return the edits of a state, and what the constraints alter after them."""
         return self.projection.edits(self._smooth_edits(one))
 
-    def edits(self, one: Found) -> list[Edit]:
+    def edits(self, one: Candidate) -> list[Edit]:
         """Return the edits of an answer in the order of who needs them: the model, families, or realism."""
         made = self._all_edits(one)
         needs = list(one.needs.values())
@@ -517,7 +533,7 @@ class QuerySearch:
         told.sort(key=lambda edit: NEEDS.index(edit.needed_by[0]))
         return told + made[len(needs) :]
 
-    def _essential(self, one: Found) -> Found:
+    def _essential(self, one: Candidate) -> Candidate:
         """Return an answer without the edits that nobody needs, and with who needs the others."""
         while True:
             groups = one.state.followers
@@ -528,14 +544,14 @@ class QuerySearch:
             if not one.valid or not spare:
                 break
             less = max(spare, key=lambda one: one.score)
-            self._review(less)
+            self._review([less])
             if less.standing < one.standing:
                 break
             one = less
         one.needs = {group: needs or ("realism",) for group, needs in one.needs.items()}
         return one
 
-    def _needs(self, one: Found, without: Sequence[Found]) -> list[tuple[str, ...]]:
+    def _needs(self, one: Candidate, without: Sequence[Candidate]) -> list[tuple[str, ...]]:
         """Return who needs each edit of an answer, by the same answer without it."""
         if not without or one.support is None:
             return []
@@ -549,7 +565,7 @@ class QuerySearch:
         needs = np.stack([lost, disagree, unreal], axis=1)
         return [tuple(need for need, row in zip(NEEDS, of_edit, strict=True) if row) for of_edit in needs]
 
-    def against(self, one: Found) -> str:
+    def against(self, one: Candidate) -> str:
         """Return what speaks against a valid answer: the laws that it breaks; empty if it breaks none."""
         broken = [] if self.projection.are_lawful(one.series[None])[0] else self.projection.broken_laws(one.series)
         if not broken:
@@ -559,17 +575,17 @@ class QuerySearch:
 
     # Where nothing is found.
 
-    def attempt(self, best: Found) -> Found:
+    def attempt(self, best: Candidate) -> Candidate:
         """Return the best attempt; one that reaches the target beyond a cap is none, and nothing is changed then."""
         assert best.proba is not None
         return self._nothing() if self._reached(best.proba) else best
 
-    def _nothing(self) -> Found:
+    def _nothing(self) -> Candidate:
         state = State(np.zeros((len(self.groups), 2), dtype=np.int64))
         proba = self.request.classifier.outputs_unchecked(Series(self.query[None]))[0]
-        return Found(state, Course("follow", 1.0, self.own), self.query.copy(), 0.0, -1.0, 0.0, True, proba=proba)
+        return Candidate(state, Course("follow", 1.0, self.own), self.query.copy(), 0.0, -1.0, 0.0, True, proba=proba)
 
-    def why_none(self, best: Found) -> str:
+    def why_none(self, best: Candidate) -> str:
         """Return why the best attempt is no answer."""
         assert best.proba is not None
         failed = f"no change was found that convinces {self.request.attempt_words(0, best.proba)}"

@@ -20,6 +20,7 @@ from sparcets.io.files import to_plain
 from sparcets.io.tensors import DAMAGE, Arrays, SavedModel
 from sparcets.methods.adversarial import REFERENCE
 from sparcets.methods.base import BaseExplainer
+from sparcets.methods.own.discriminator import Discriminators
 from sparcets.methods.own.ensemble import Ensemble, Members, Selector
 from sparcets.methods.own.family import Family
 from sparcets.methods.own.generator import GatedGenerator
@@ -105,6 +106,8 @@ def model_to_arrays(model: FittedModel | NumberModel, explained: Model) -> Array
         arrays |= with_prefix(f"network {i}", net.weights())
     for i, family in enumerate(families):
         arrays |= with_prefix(f"family {i}", family.to_arrays())
+    for role, discriminators in zip(ROLES, members.discriminators, strict=False):
+        arrays |= with_prefix(role, discriminators.to_arrays())
     if isinstance(model, FittedModel) and model.generator is not None:
         arrays |= with_prefix("generator", model.generator.state_dict())
     if isinstance(model, NumberModel):
@@ -116,6 +119,7 @@ def model_to_arrays(model: FittedModel | NumberModel, explained: Model) -> Array
     return {HEADER: np.frombuffer(json.dumps(header).encode(), dtype=np.uint8).copy(), **arrays}
 
 
+ROLES = ("discriminators of the ensemble", "discriminators of the selector")
 NUMBERS = ("spread", "examples", "example_labels", "prototype_numbers", "reference_numbers", "long_numbers")
 
 
@@ -160,7 +164,8 @@ def model_from_arrays(
     )
     weights = {name: torch.tensor(array) for name, array in part_of(arrays, "generator").items()}
     proposer = GatedGenerator.from_weights(weights).to(device) if weights else None
-    return FittedModel(**common, ensemble=ensemble, generator=proposer)
+    model = FittedModel(**common, ensemble=ensemble, generator=proposer)
+    return model.with_discriminators(*members.discriminators) if members.discriminators else model
 
 
 def _members(
@@ -186,7 +191,14 @@ def _members(
                 "with the nn.Module it was fitted with: sp.load(folder, sp.wrap(module))."
             )
         own = surrogate[0]
-    return Members(own, networks[:n_networks], families[:n_families], networks[n_networks:], families[n_families:])
+    discriminators = tuple(
+        Discriminators.from_arrays(own_arrays).to(resolve_device(device))
+        for role in ROLES
+        if (own_arrays := part_of(arrays, role))
+    )
+    return Members(
+        own, networks[:n_networks], families[:n_families], networks[n_networks:], families[n_families:], discriminators
+    )
 
 
 FILES = SavedModel(file="finished.safetensors", what="finished fit", format=1)

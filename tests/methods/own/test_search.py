@@ -10,7 +10,7 @@ import sparcets as sp
 from sparcets.core.laws import violates
 from sparcets.core.series import Series, differs
 from sparcets.methods.own.search import QuerySearch
-from sparcets.methods.own.windows import State
+from sparcets.methods.own.states import State
 from sparcets.methods.request import Request
 from sparcets.testing.data import make_series
 from sparcets.testing.mocks import MeanModule, mean_proba

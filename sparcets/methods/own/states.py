@@ -1,8 +1,9 @@
-"""Windows of time, courses that groups may follow in them, and the states of a search: who follows in which window."""
+"""What a search goes through: windows of time, courses that groups may follow in them, states and candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
@@ -136,3 +137,56 @@ class State(NamedTuple):
         windows = self.windows.copy()
         windows[move.group] = move.first, move.last
         return self._replace(windows=windows)
+
+
+@dataclass(eq=False)
+class Candidate:
+    """A state that follows a course, the series it makes, and what models say of it.
+
+    Attributes
+    ----------
+    state, course
+        Where it comes from.
+    series
+        Counterfactual (time, features).
+    score, margin
+        How convinced the least convinced head is, relative to real series; and by how much the explained model prefers
+        the target.
+    price
+        Visible changes, and edits.
+    real
+        Whether it keeps the limits of recordings and the laws.
+    n_edits
+        Number of edits, those of the constraints too.
+    needs
+        Who needs the edit of each group.
+    """
+
+    state: State
+    course: Course
+    series: FloatArray
+    score: float
+    margin: float
+    price: float
+    real: bool
+    n_edits: int = 0
+    needs: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    valid: bool = False
+    believed: bool = False
+    proba: FloatArray | None = None
+    support: FloatArray | None = None
+
+    @property
+    def standing(self) -> tuple[bool, bool, bool]:
+        """Better ones are larger: valid, believed and real, believed."""
+        return self.valid, self.believed and self.real, self.believed
+
+    @property
+    def good(self) -> bool:
+        """Whether it is valid, believed and real."""
+        return self.standing[:2] == (True, True)
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool, float]:
+        """Better ones are larger: by standing, and then by fewer changes."""
+        return *self.standing, -self.price if self.valid else self.margin
