@@ -8,19 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparcets.core.errors import DataError, ShapeError
-from sparcets.core.evidence import CURVE, PLAUSIBILITY, Evidence
+from sparcets.core.evidence import CURVE, PLAUSIBILITY, REAL, Evidence
 from sparcets.core.explanation import join
 from sparcets.core.info import SeriesInfo
 from sparcets.io.explanations import load_explanation
 from tests.made import answers
 
 NAN = float("nan")
-REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # looks like a real series
+LOOKS = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": NAN}  # of a real series
+KINDS = ("intervals", "shapelets", "kernels")
 
 
-def evidence(support, families=("intervals", "shapelets", "kernels"), **looks):
+def evidence(support, families=KINDS, **looks):
     rows = np.array(support, dtype=float).reshape(-1, len(families))
-    plausibility = {name: np.resize(looks.get(name, REAL[name]), len(rows)) for name in PLAUSIBILITY}
+    plausibility = {name: np.resize(looks.get(name, LOOKS[name]), len(rows)) for name in PLAUSIBILITY}
     return Evidence(families=families, support=rows, plausibility=plausibility)
 
 
@@ -75,9 +76,8 @@ def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order():
     ("support", "looks", "expected"),
     [
         ([1, 1, 1], {}, "believed"),
-        ([1, 1, 1], {"distance": 0.99, "stretch": 0.1}, "believed"),
-        ([1, 1, 1], {"distance": 0.995}, "doubtful"),
-        ([1, 1, 1], {"distance": NAN}, "doubtful"),
+        ([1, 1, 1], {"distance": 1.0, "stretch": 0.1}, "believed"),  # discriminators are asked instead of distances
+        ([1, 1, 1], {"distance": NAN}, "believed"),
         ([1, 1, 1], {"outside": 1}, "doubtful"),
         ([1, 1, 1], {"jumps": 1}, "doubtful"),
         ([1, 1, 1], {"stretch": 0.11}, "doubtful"),
@@ -86,15 +86,38 @@ def test_least_believed_and_flips_at_are_the_smallest_shares_in_any_order():
         ([0, 0, 0], {"outside": 3}, "trick"),
         ([NAN, NAN, NAN], {}, "doubtful"),
         ([1, 0], {}, "doubtful"),  # half of the families are not few
+        ([1, 1], {}, "doubtful"),  # fewer than three kinds
     ],
 )
 def test_verdicts_on_valid_answers(support, looks, expected):
-    families = ("intervals", "shapelets", "kernels")[: len(support)]
-    assert explanation(evidence([support], families, **looks)).verdict.tolist() == [expected]
+    known = evidence([[*support, 1]], (*KINDS[: len(support)], REAL), **looks)
+    assert explanation(known).verdict.tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("support", "believed", "expected"),
+    [
+        ([1, 1, 1, 1], True, "believed"),
+        ([1, 1, 1, 0.5], False, "doubtful"),  # one of two kinds of discriminators recognises it
+        ([1, 1, 1, 0], False, "doubtful"),
+        ([1, 0, 0, 1], False, "trick"),  # discriminators have no say in whether it is one
+        ([1, 1, 0, 0], False, "doubtful"),
+        ([0, 0, 0, NAN], False, "doubtful"),
+    ],
+)
+def test_discriminators_have_a_column_and_no_say_in_tricks(support, believed, expected):
+    e = explanation(evidence([support], (*KINDS, REAL)))
+    assert (e.believed.tolist(), e.verdict.tolist()) == ([believed], [expected])
+
+
+def test_without_discriminators_or_with_fewer_than_three_other_kinds_nothing_is_believed():
+    for families in (KINDS, (*KINDS, "forest"), (*KINDS[:2], REAL), (REAL,)):
+        e = explanation(evidence(np.ones((1, len(families))), families))
+        assert (e.believed.tolist(), e.verdict.tolist()) == ([True], ["doubtful"]), families
 
 
 def test_status_and_validity_come_first():
-    known = evidence(np.ones((3, 3)))
+    known = evidence(np.ones((3, 4)), (*KINDS, REAL))
     status = np.array(["unchanged", "not_found", "generated"])
     e = explanation(known, status=status, proba_after=np.array([[0.2, 0.8], [0.9, 0.1], [0.2, 0.8]]))
     assert e.verdict.tolist() == ["unchanged", "not reached", "believed"]
@@ -117,10 +140,11 @@ def test_selecting_and_joining_answers_selects_and_joins_their_evidence(rows):
 
 
 def test_joining_fills_with_nan_what_a_part_does_not_have():
-    short = evidence([[1, 1, 1]]).with_curve(curve([[0.2]], [[0.9]], [[1]]), np.array([0]))
-    long = evidence([[1, 1, 1]]).with_curve(curve([[0.3, 0.1]], [[0.9, 0.8]], [[1, 1]]), np.array([0]))
+    families = (*KINDS, REAL)
+    short = evidence([[1] * 4], families).with_curve(curve([[0.2]], [[0.9]], [[1]]), np.array([0]))
+    long = evidence([[1] * 4], families).with_curve(curve([[0.3, 0.1]], [[0.9, 0.8]], [[1, 1]]), np.array([0]))
     joined = Evidence.join([Evidence.none(1), short, long])
-    np.testing.assert_array_equal(joined.support, [[NAN] * 3, [1] * 3, [1] * 3])
+    np.testing.assert_array_equal(joined.support, [[NAN] * 4, [1] * 4, [1] * 4])
     np.testing.assert_array_equal(joined.curve["share"], [[NAN, NAN], [0.2, NAN], [0.3, 0.1]])
     assert explanation(joined).believed.tolist() == [False, True, True]
     assert explanation(joined).verdict.tolist() == ["doubtful", "believed", "believed"]

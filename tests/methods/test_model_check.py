@@ -22,7 +22,7 @@ NAMES = np.array(["a", "b", "c"])
 
 
 class Believing(Scripted):
-    """Gives real series of the target, of which models of three kinds are convinced."""
+    """Gives real series of the target, of which models of three kinds and discriminators are convinced."""
 
     def __init__(self, classifier, config=None):
         super().__init__(classifier, config)
@@ -31,7 +31,7 @@ class Believing(Scripted):
     def _evidence(self, answers, options):
         n = len(answers)
         looks = {name: np.zeros(n) for name in PLAUSIBILITY}
-        return Evidence(families=("f", "g", "h"), support=np.ones((n, 3)), plausibility=looks)
+        return Evidence(families=("f", "g", "h", "real"), support=np.ones((n, 4)), plausibility=looks)
 
 
 def untrained():

@@ -140,7 +140,8 @@ class Discriminators(nn.Module):
         """
         rng = generator(seed, "discriminators")
         wanted = np.unique(target)
-        enough = all(min((y == k).sum(), (target == k).sum()) >= OWN_SERIES for k in wanted)
+        # A class that no answer is of has none of its own: it is asked of those of all classes together.
+        enough = all(min((y == k).sum(), (target == k).sum()) >= OWN_SERIES for k in np.unique(y))
         groups = [[k] for k in wanted] if enough else [list(wanted)]
         chosen = [
             [rng.permutation(np.flatnonzero(np.isin(classes, group)))[:MOST] for classes in (target, y)]

@@ -55,7 +55,7 @@ def train_discriminators(
                         made.append(Series(found))
                         targets += [target] * len(found)
                         bar.advance(1)
-            if not made:
+            if not np.isin(targets, y).any():
                 return ()
             answers = standardised(Series.join(made), ensemble.scaler, gaps=ensemble.gaps)
             last = number == ROUNDS - 1

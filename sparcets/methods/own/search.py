@@ -317,10 +317,8 @@ class QuerySearch:
     def _others(self, whole: State, best: Candidate) -> list[Candidate]:
         """Return what is found without one of the groups of an answer."""
         found: list[Candidate] = []
-        for group in np.flatnonzero(best.state.windows[:, 1] > best.state.windows[:, 0]):
-            windows = whole.windows.copy()
-            windows[group] = 0
-            found += self._from(State(windows), self.donors[:OTHERS])
+        for group in best.state.followers:
+            found += self._from(whole.moved(Move(group, 0, 0)), self.donors[:OTHERS])
         return found
 
     def _differ(self, one: Candidate, other: Candidate) -> bool:
@@ -445,11 +443,8 @@ class QuerySearch:
         real = self._are_real(made)
         for i, one in enumerate(found):
             one.series, one.n_edits, one.proba, one.support = made[i], len(edits[i]), proba[i], support[i]
-            one.valid, one.believed, one.real = (
-                self._fits(one) and self._reached(proba[i]),
-                bool(believed[i]),
-                bool(real[i]),
-            )
+            one.valid = self._fits(one) and self._reached(proba[i])
+            one.believed, one.real = bool(believed[i]), bool(real[i])
 
     def _reached(self, proba: FloatArray) -> bool:
         """Return whether probabilities (classes,) of an answer reach the target."""

@@ -36,7 +36,7 @@ def fitted():
 
 def test_answers_come_with_the_evidence_of_the_selector(fitted):
     e, model = fitted.explain(QUERIES, target=1), fitted._model
-    assert e.families == model.ensemble.selector.families == ("convolutions", "quantiles", "intervals")
+    assert e.families == model.ensemble.selector.families == ("convolutions", "quantiles", "intervals", "real")
     x = torch.tensor(fitted.info_.scaler.transform(e.counterfactual), dtype=torch.float32)
     np.testing.assert_allclose(e.support, model.ensemble.believe(x, torch.tensor(e.target)).support)
     assert e.believed.mean() > 0.8
@@ -69,7 +69,7 @@ def test_the_summary_says_what_was_fitted_and_how_good_it_is(fitted):
     assert build().summary() == "Explainer: not fitted yet."
     text, (valid, believed) = fitted.summary(), (fitted.history_[f"held_out_{n}"][0] for n in ("valid", "believed"))
     assert "A search answers" in text and f"valid for {valid:.2f} of the queries" in text
-    assert f"models of other kinds: {', '.join(fitted._model.ensemble.selector.families)}." in text
+    assert "models of other kinds: convolutions, quantiles, intervals." in text
     assert (ADVICE in text) == (min(valid, believed) < 0.9)
     assert "black box" not in text and "is weaker than" not in text
     assert summarise({f"held_out_{name}": [0.0] for name in ("valid", "believed", "changed")}).startswith("No answer")

@@ -130,5 +130,5 @@ def test_many_series_are_asked_in_parts_with_the_same_result(monkeypatch):
 
 def test_at_another_length_it_is_the_same_selector():
     """It still knows of gaps, and of the leads that some families need."""
-    selector = Selector(networks=[], judges=[], gaps=True, larger_leads={"one": 0.7})
+    selector = Selector(networks=[], judges=[], gaps=True, leads={"one": 0.7})
     assert vars(selector.at_length(3, 6)) == vars(selector)

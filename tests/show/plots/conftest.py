@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sparcets.core.evidence import Evidence
+from sparcets.core.evidence import REAL, Evidence
 from sparcets.core.info import SeriesInfo
 from tests.show.conftest import hand_made
 
@@ -21,19 +21,19 @@ def make(changes, *, n_features=3, **other):
 
 
 def evidence(*support, distance=0.5, **looks):
-    """Return what other models say about one answer, which else looks real; with a curve of four points."""
+    """Return what models of three kinds and discriminators say about one answer, with a curve of four points."""
     names = ("distance", "outside", "jumps", "stretch")
     values = dict.fromkeys(names, 0.0) | {"distance": distance, "stretch": np.nan} | looks
     curve = {"share": [[0.3, 0.1, 0.2, np.nan]], "support": [[0.9, 0.5, 0.3, np.nan]], "valid": [[1, 0, 1, np.nan]]}
     return Evidence(
-        families=("intervals", "forest")[: len(support)],
+        families=("intervals", "forest", "quantiles", REAL),
         support=np.array([support]),
         plausibility={name: np.array([value]) for name, value in values.items()},
         curve={name: np.array(points) for name, points in curve.items()},
     )
 
 
-BELIEVED, TRICK = evidence(1.0, 0.9), evidence(0.2, 0.1)
+BELIEVED, TRICK = evidence(1.0, 0.9, 0.8, 1.0), evidence(0.2, 0.1, 0.3, 1.0)
 
 
 @pytest.fixture

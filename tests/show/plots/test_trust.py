@@ -16,7 +16,7 @@ NONE = Evidence.none(1)
 MISSED = {"proba_after": np.array([[0.9, 0.1]]), "status": np.array(["not_found"])}
 CASES = [
     ("believed", {"evidence": BELIEVED}, style.AFTER, "solid"),
-    ("doubtful", {"evidence": evidence(1.0, 0.9, jumps=1)}, VERDICTS["doubtful"].colour, "dash"),
+    ("doubtful", {"evidence": evidence(1.0, 0.9, 0.8, 1.0, jumps=1)}, VERDICTS["doubtful"].colour, "dash"),
     ("doubtful", {"evidence": NONE}, VERDICTS["doubtful"].colour, "dash"),
     ("trick", {"evidence": TRICK}, VERDICTS["trick"].colour, "dot"),
     ("not reached", {"evidence": TRICK, **MISSED}, VERDICTS["not reached"].colour, "longdash"),

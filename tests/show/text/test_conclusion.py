@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparcets as sp
-from sparcets.core.evidence import VERDICTS, Evidence, PlausibilityReference, shape_of
+from sparcets.core.evidence import REAL, VERDICTS, Evidence, PlausibilityReference, shape_of
 from sparcets.core.info import SeriesInfo
 from sparcets.core.series import Series
 from sparcets.show.phrases import NO_ADVICE
@@ -15,13 +15,18 @@ from sparcets.show.verdict import conclude
 from tests.show.conftest import hand_made
 
 SMALL = {(3, 0): 1.0}
-FAMILIES = ("neural", "intervals", "quantiles")
-REAL = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": np.nan}
+FAMILIES = ("neural", "intervals", "quantiles", REAL)
+LOOKS = {"distance": 0.5, "outside": 0.0, "jumps": 0.0, "stretch": np.nan}
 
 
-def known(*support, **looks):
-    plausibility = {name: np.array([value]) for name, value in {**REAL, **looks}.items()}
-    return Evidence(families=FAMILIES, support=np.array([support]), plausibility=plausibility)
+def known(*support, real=1, **looks):
+    plausibility = {name: np.array([value]) for name, value in {**LOOKS, **looks}.items()}
+    return Evidence(families=FAMILIES, support=np.array([[*support, real]]), plausibility=plausibility)
+
+
+def asked(support):
+    """Return evidence of some families, by name, on an answer that looks like a recording else."""
+    return replace(known(1, 1, 1), families=tuple(support), support=np.array([[*support.values()]]))
 
 
 def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read():
@@ -46,15 +51,25 @@ def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read():
          "✓ Believed: other models of all 3 kinds agree, and the changed series looks like real ones."),
         (known(1, 0.5, 1), "? Doubtful: other models of 1 kind out of 3 do not agree (intervals)."),
         (known(np.nan, 1, 1), "? Doubtful: it is not known what other models say about it."),
-        (known(1, 1, 1, distance=0.995),
-         "? Doubtful: it lies further from real series of well than 99 % of them lie from each other."),
-        (known(1, 1, 1, distance=np.nan),
-         "? Doubtful: there are too few real series of the target to compare it with."),
+        (known(1, 1, 1, distance=1),
+         "✓ Believed: other models of all 3 kinds agree, and the changed series looks like real ones."),
+        (known(1, 1, 1, real=0.5),
+         "? Doubtful: models that tell answers from recordings recognise it."),
+        (known(1, 1, 0, real=0), "? Doubtful:\n"
+         "  - other models of 1 kind out of 3 do not agree (quantiles)\n"
+         "  - models that tell answers from recordings recognise it"),
+        (asked({"neural": 1, "intervals": 1, "quantiles": 1}),
+         "? Doubtful: no model was asked whether it looks like a recording."),
+        (asked({"neural": 1, "intervals": 1, REAL: 1}),
+         "? Doubtful: other models of 2 kinds were asked, fewer than 3."),
+        (asked({"neural": 0, REAL: 1}), "✗ Trick:\n  - this may fool the model rather than explain it\n"
+         "  - other models do not agree (neural)"),
         (known(0, 0, 1), "✗ Trick:\n  - this may fool the model rather than explain it\n"
          "  - other models of 2 kinds out of 3 do not agree (neural, intervals)"),
         (Evidence.none(1), "? Doubtful: no other models were asked about it."),
     ],
-    ids=["believed", "one against", "unknown", "far", "too few", "trick", "none"],
+    ids=["believed", "one against", "unknown", "far", "recognised", "both", "no discriminators",
+         "few kinds", "one kind", "trick", "none"],
 )  # fmt: skip
 def test_what_is_doubted_in_words(answer, evidence, text):
     assert str(conclude(answer(SMALL, evidence=evidence))) == text
@@ -89,7 +104,7 @@ def answer_of(info, query, made, support=True):
     """Return one valid answer that every family believes, or that no family was asked about."""
     proba = {"proba_before": np.eye(info.n_classes)[[0]], "proba_after": np.eye(info.n_classes)[[1]]}
     e = hand_made(info, query, {}, counterfactual=made[None], status=np.array(["refined"]), **proba)
-    return replace(e, evidence=Evidence(families=("neural",), support=np.ones((1, 1)))) if support else e
+    return replace(e, evidence=Evidence(families=FAMILIES, support=np.ones((1, 4)))) if support else e
 
 
 def drawn_and_reported(e, doubt, folder):
@@ -133,7 +148,7 @@ def test_a_wrist_that_jumps_is_doubtful(tmp_path):
     stretched, jumps = conclude(e).doubts[:2]
     assert stretched.startswith("the limb from Left") and "longer by up to" in stretched
     assert jumps.startswith("LeftWrist_x jumps by 0.3") and "within one step (0.017 s); in real series by" in jumps
-    trick = replace(e, evidence=replace(e.evidence, support=np.zeros((1, 1))))
+    trick = replace(e, evidence=replace(e.evidence, support=np.array([[0, 0, 0, 1]])))
     assert VERDICTS[str(trick.verdict[0])].tone == "red" and set(conclude(e).doubts) < set(conclude(trick).doubts)
     for either in (e, trick):
         drawn_and_reported(either, "the limb from Left", tmp_path)
