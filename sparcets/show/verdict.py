@@ -96,7 +96,7 @@ def _not_reached(answer: Explanation) -> str:
 
 
 def _disagreement(answer: Explanation) -> list[str]:
-    """Return a doubt by what other models say; none if every kind agrees."""
+    """Return doubts about what other models say; none if at least three kinds were asked and all agree."""
     others = evidence.other_kinds(answer.families)
     support, names = answer.support[0][others], np.array(answer.families)[others].tolist()
     if not names:
@@ -111,7 +111,8 @@ def _disagreement(answer: Explanation) -> list[str]:
         kinds = count(len(against), "kind")
         doubts.append(f"other models of {kinds} out of {len(names)} do not agree ({', '.join(against)})")
     if len(names) < evidence.FEWEST_FAMILIES:
-        doubts.append(f"other models of {count(len(names), 'kind')} were asked, fewer than {evidence.FEWEST_FAMILIES}")
+        kinds, least = count(len(names), "kind"), evidence.FEWEST_FAMILIES
+        doubts.append(f"other models of only {kinds} were asked, and a believed answer needs {least}")
     return doubts
 
 
@@ -121,9 +122,9 @@ def _plausibility_doubts(answer: Explanation) -> list[str]:
     doubts = []
     real = answer.support[0][~evidence.other_kinds(answer.families)]
     if answer.families and not len(real):
-        doubts.append("no model was asked whether it looks like a recording")
+        doubts.append("no discriminator was asked whether it looks like a recording")
     elif (real <= evidence.MAJORITY).any():
-        doubts.append("models that tell answers from recordings recognise it")
+        doubts.append("discriminators can tell it from recordings")
     if plausibility["stretch"] > evidence.MAX_STRETCH:
         doubts.append(_stretched(answer))
     if plausibility["jumps"] > 0:

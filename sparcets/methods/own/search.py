@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from sparcets.core.edits import KINDS, NEEDS, Edit, EditLists, apply_edits
-from sparcets.core.evidence import MAJORITY, compare_shape
+from sparcets.core.evidence import MAJORITY, compare_shape, other_kinds
 from sparcets.core.progress import yield_to_urgent_work
 from sparcets.core.seeding import generator
 from sparcets.core.series import BoolArray, FloatArray, Series, differs
@@ -554,10 +554,10 @@ class QuerySearch:
         lost = ~self.request.is_reached(
             self.request.classifier.outputs_unchecked(Series(made)), np.zeros(len(made), int)
         )
-        agreed = self._believe(made).support.cpu().numpy() > MAJORITY
-        disagree = ((one.support > MAJORITY) & ~agreed).any(1)
-        unreal = one.real & ~self._are_real(made)
-        needs = np.stack([lost, disagree, unreal], axis=1)
+        fewer = (one.support > MAJORITY) & (self._believe(made).support.cpu().numpy() <= MAJORITY)
+        others = other_kinds(self.ensemble.selector.families)
+        unreal = (one.real & ~self._are_real(made)) | fewer[:, ~others].any(1)
+        needs = np.stack([lost, fewer[:, others].any(1), unreal], axis=1)
         return [tuple(need for need, row in zip(NEEDS, of_edit, strict=True) if row) for of_edit in needs]
 
     def against(self, one: Candidate) -> str:

@@ -54,14 +54,14 @@ def test_every_verdict_has_a_symbol_and_a_colour_that_can_be_read():
         (known(1, 1, 1, distance=1),
          "✓ Believed: other models of all 3 kinds agree, and the changed series looks like real ones."),
         (known(1, 1, 1, real=0.5),
-         "? Doubtful: models that tell answers from recordings recognise it."),
+         "? Doubtful: discriminators can tell it from recordings."),
         (known(1, 1, 0, real=0), "? Doubtful:\n"
          "  - other models of 1 kind out of 3 do not agree (quantiles)\n"
-         "  - models that tell answers from recordings recognise it"),
+         "  - discriminators can tell it from recordings"),
         (asked({"neural": 1, "intervals": 1, "quantiles": 1}),
-         "? Doubtful: no model was asked whether it looks like a recording."),
+         "? Doubtful: no discriminator was asked whether it looks like a recording."),
         (asked({"neural": 1, "intervals": 1, REAL: 1}),
-         "? Doubtful: other models of 2 kinds were asked, fewer than 3."),
+         "? Doubtful: other models of only 2 kinds were asked, and a believed answer needs 3."),
         (asked({"neural": 0, REAL: 1}), "✗ Trick:\n  - this may fool the model rather than explain it\n"
          "  - other models do not agree (neural)"),
         (known(0, 0, 1), "✗ Trick:\n  - this may fool the model rather than explain it\n"
