@@ -293,7 +293,7 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         (hint,) = (kind for kind in get_args(hint) if kind is not type(None))
     if isinstance(hint, type) and issubclass(hint, Record):
         return hint.from_dict(value)
-    if get_origin(hint) is np.ndarray:
+    if get_origin(hint) in (np.ndarray, NDArray):  # the second from NumPy 2.5 on
         return np.asarray(value, dtype=np.float64 if hint == NDArray[np.floating[Any]] else None)
     try:
         return declared(value, hint, plain=True)
