@@ -93,6 +93,9 @@ def test_it_writes_all_files_and_prints_the_path_of_the_report(tmp_path, capsys,
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     assert all(f"(series {number}, " in page for number in numbers)
     assert page.count("<article") == 4 and "<h1>What makes the model say Control</h1>" in page
+    assert main(["demo", "--out", str(tmp_path / "demo"), "--json"]) == 0  # over an earlier one
+    told = json.loads(capsys.readouterr().out)
+    assert told["answers"] == 4 and told["report"].endswith("report.html")
 
 
 @pytest.mark.parametrize("name", ["report.html", "explanation.txt", "explanation.npz"])

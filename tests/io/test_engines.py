@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from collections import deque
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
 
 from sparcets.core.errors import CapabilityError, ConfigError, MissingExtraError, UnknownNameError
-from sparcets.io.engines import ENGINES, make_engine, threads_per_worker
+from sparcets.io.engines import ENGINES, WorkerProcess, make_engine, threads_per_worker
 
 PID = "__import__('os').getpid()"
 KILL = "__import__('os').kill(__import__('os').getpid(), 9)"
@@ -94,6 +95,15 @@ def test_closing_the_iterator_ends_the_workers():
     assert isinstance(pid, int) and not gone(pid)
     results.close()
     wait_until(lambda: gone(pid))
+
+
+def test_what_is_given_to_a_process_that_has_ended_fails():
+    worker = WorkerProcess(abs, -2, threads="1")
+    assert worker.first.result(60) == 2
+    worker.process.kill()
+    for _ in range(2):  # while the end is not known yet, and afterwards
+        with pytest.raises(BrokenProcessPool):
+            worker.submit(abs, -1).result(20)
 
 
 def test_workers_exit_when_their_parent_is_killed():

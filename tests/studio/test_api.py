@@ -8,6 +8,7 @@ import pytest
 import sparcets as sp
 from sparcets.studio.models import FitExplainer
 from sparcets.studio.processes import fit_explainer
+from sparcets.studio.service import StudioService
 from sparcets.studio.workspace import Workspace
 from tests.http_api import error
 
@@ -27,6 +28,14 @@ def test_status_and_catalog(client):
     assert {"nearest", "sparce", "sparcets"} <= {e["name"] for e in catalog["explainers"]}
     assert all(entry["about"] for kind in ("datasets", "classifiers", "explainers") for entry in catalog[kind])
     assert [v["word"] for v in catalog["verdicts"]] == ["believed", "doubtful", "trick", "not reached", "unchanged"]
+
+
+def test_only_what_is_urgent_goes_first(client, sample, monkeypatch):
+    run, patient = StudioService.run, []
+    monkeypatch.setattr(StudioService, "run", lambda *args, **how: patient.append(how["patient"]) or run(*args, **how))
+    for path, urgent in (("curves", {}), ("explanations", {}), ("explanations", {"urgent": True})):
+        client.post(f"{API}/{path}", json={"explainer": sample.nearest, "rows": [0], **urgent})
+    assert patient == [True, True, False]
 
 
 def test_upload_and_remove_an_npz_file(client, sample):

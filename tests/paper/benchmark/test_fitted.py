@@ -1,4 +1,4 @@
-"""Fits that cells share: trained once, loaded without any difference, trained again if damaged."""
+"""Fits that cells share: trained once, and loaded without any difference."""
 
 from dataclasses import replace
 
