@@ -54,7 +54,7 @@ def test_the_short_form_has_all_that_changes(client, fit):
 
 def test_answers_have_so_many_edits_at_most(start, fit):
     X, y = make_series(60, n_steps=10)
-    quick = sp.ExplainerConfig.tiny().override("families=('quantiles',)")
+    quick = sp.ExplainerConfig.tiny().override("families=('quantiles', 'intervals')")
     explainer = sp.Explainer(sp.wrap(mean_proba), quick).fit(X, y)
     client, query = start(explainer), X[y == 0][:1]
     most, least = (explain(client, query, target="1", edits=k, text=False)[0]["edits"] for k in (9, 1))

@@ -82,7 +82,7 @@ class Discriminator(nn.Module):
         """Return the share of recordings that look no more real (batch,) than series with these features."""
         given = self.head.votes(values).mean(1) if isinstance(self.head, Forest) else self.head(values)
         n = torch.searchsorted(self.recorded, given[:, 1].contiguous(), right=True)
-        return n / max(1, len(self.recorded))
+        return n.float() / max(1, len(self.recorded))
 
 
 class Discriminators(nn.Module):
