@@ -141,7 +141,10 @@ class Evidence:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Any]) -> Evidence:
-        """Build from arrays that include the output of :meth:`to_arrays`."""
+        """Build from arrays that include the output of :meth:`to_arrays`; raise DataError if one is not of floats."""
+        for name in ("support", *PLAUSIBILITY, *(f"curve_{name}" for name in CURVE)):
+            if arrays[f"{PREFIX}{name}"].dtype.kind != "f":
+                raise DataError(f"{PREFIX}{name} must be floats, got {arrays[f'{PREFIX}{name}'].dtype}.")
         return cls(
             families=tuple(arrays[f"{PREFIX}families"].tolist()),
             support=arrays[f"{PREFIX}support"],

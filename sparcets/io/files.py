@@ -320,7 +320,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
             raise FileFormatError(f"no file {file}, where {what} should be.")
         raise FileFormatError(f"{file.parent} holds no {file.name}, so it is not {what}.")
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        data = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_with_unique_keys)
     except OSError as error:
         raise FileFormatError(f"{file} cannot be read: {reason(error)}.") from error
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number of thousands of digits, or too deep
@@ -329,6 +329,13 @@ def read_json(path: str | os.PathLike[str], what: str) -> Any:
         return check_digest(data) if isinstance(data, dict) else data
     except (ValueError, RecursionError) as error:
         raise damaged(file, str(error)) from error
+
+
+def _with_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return data
 
 
 @contextmanager

@@ -182,3 +182,11 @@ def test_a_file_keeps_the_evidence(tmp_path, known):
     assert loaded.verdict.tolist() == e.verdict.tolist()
     with np.load(tmp_path / "run.npz", allow_pickle=False) as stored:
         assert all(stored[name].dtype.kind in "fiubU" for name in stored.files)
+
+
+def test_arrays_of_a_damaged_file_that_are_not_floats_are_refused():
+    arrays = evidence([[1, 1, 1]]).to_arrays()
+    assert_same(Evidence.from_arrays(arrays), evidence([[1, 1, 1]]))
+    name = next(name for name in arrays if name.endswith("curve_share"))
+    with pytest.raises(DataError, match=f"{name} must be floats, got int64"):
+        Evidence.from_arrays({**arrays, name: arrays[name].astype(np.int64)})

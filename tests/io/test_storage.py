@@ -101,7 +101,7 @@ def test_invalid_json_files(tmp_path, monkeypatch):
     with pytest.raises(FileFormatError, match=r"^no file run.json, where a saved run should be\.$"):
         read_json("run.json", "a saved run")
     file = tmp_path / "run.json"
-    for content in (b"{", b"", b"\xff\xfe\x00", b"PK\x03\x04", b"9" * 5000, b"[" * 100_000):
+    for content in (b"{", b"", b'{"a": 1, "a": 1}', b"\xff\xfe\x00", b"PK\x03\x04", b"9" * 5000, b"[" * 100_000):
         file.write_bytes(content)
         with pytest.raises(FileFormatError, match=r"run.json is not a saved run: "):
             read_json(file, "a saved run")
