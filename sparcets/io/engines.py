@@ -194,6 +194,11 @@ class WorkerProcess(Generic[T]):
             failed.set_exception(error)
             return failed
 
+    def exit_code(self) -> int | None:
+        """Return the exit code of a process that has ended."""
+        self._executor.shutdown()  # its thread waits for the process; if two threads wait, one learns no exit code
+        return self.process.exitcode
+
     def kill(self) -> None:
         """End the process at once."""
         self.process.kill()
@@ -205,8 +210,7 @@ def _outcome(worker: WorkerProcess[Any], future: Future[tuple[str, Any]]) -> tup
     try:
         return future.result()
     except BrokenProcessPool:
-        worker.process.join()
-        return "raised", ChildProcessError(_exit_cause(worker.process.exitcode))
+        return "raised", ChildProcessError(_exit_cause(worker.exit_code()))
     except Exception as error:  # an item that cannot be pickled
         return "raised", error
 
